@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from trainlaunch import __version__
-from trainlaunch.cli.arguments.verb_table import VERBS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE
+from trainlaunch.cli.arguments.verb_table import VERBS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE, add_arguments
 from trainlaunch.cli.output.report import as_json, document, framed
 from trainlaunch.cli.output.streams import Streams, standard_streams, style_of
 from trainlaunch.diagnostics import Diagnostic
@@ -164,7 +164,7 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
             epilog=f"examples:\n{examples}\n\nexit codes: {module.EXIT_CODES}",
             formatter_class=formatter,
         )
-        module.add_arguments(chosen)
+        add_arguments(chosen, module.ARGUMENTS)
     return parser, chosen or parser
 
 

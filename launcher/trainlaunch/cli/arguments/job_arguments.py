@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
+from trainlaunch.cli.arguments.verb_table import Argument, argument
 from trainlaunch.cli.output.report import framed
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.diagnostics import Diagnostic, Severity
@@ -30,49 +31,52 @@ from trainlaunch.units import human_size
 CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
 
 
-def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Sequence[str] = (), several: bool = False) -> None:
-    """Add the job file, or with `several` files and folders, and the options of every verb that plans it.
-
-    `targets` are all that --target takes, for a verb that takes more than those that run a job.
-    """
-    if several:
-        parser.add_argument("jobs", nargs="+", metavar="JOB", help="job files, or folders of some")
-    else:
-        parser.add_argument("job", metavar="JOB", help="the job file, like job.yaml")
-    named = f": {', '.join(targets)}" if targets else ""
-    parser.add_argument(
-        "--target",
-        choices=targets or tuple(TARGETS),
-        metavar="TARGET" if targets else None,
-        help=f"where it runs{named} (default: the job's target, else docker)",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="sets",
-        metavar="FIELD=VALUE",
-        help="override one field, a dotted path and a YAML value; repeatable, last in the precedence",
-    )
-    add_policy_argument(parser)
-    parser.add_argument("--name", help="fix the name; a Kubernetes object's carries a hash otherwise")
-
-
-def add_policy_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every verb that reads a job file."""
-    parser.add_argument(
+POLICY_ARGUMENTS = (  # of every verb that reads a job file
+    argument(
         "--policy",
         type=Path,
         metavar="FILE",
         help="the only policy (default: the job's policy, and every trainlaunch-policy.yaml upward in its repository)",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--allow-outside",
         action="append",
         type=Path,
         default=[],
         metavar="DIR",
         help="let files of a repository name others in DIR too, policies and code among them; repeatable",
+    ),
+)
+KIND_ARGUMENT = argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
+OUTPUT_ARGUMENT = argument("-o", "--output", choices=("text", "json"), default="text", help="format of the result")
+
+
+def job_arguments(*, targets: Sequence[str] = (), several: bool = False) -> tuple[Argument, ...]:
+    """Return the job file, or with `several` files and folders, and the options of every verb that plans it.
+
+    `targets` are all that --target takes, for a verb that takes more than those that run a job.
+    """
+    job = argument("job", metavar="JOB", help="the job file, like job.yaml")
+    jobs = argument("jobs", nargs="+", metavar="JOB", help="job files, or folders of some")
+    named = f": {', '.join(targets)}" if targets else ""
+    return (
+        jobs if several else job,
+        argument(
+            "--target",
+            choices=targets or tuple(TARGETS),
+            metavar="TARGET" if targets else None,
+            help=f"where it runs{named} (default: the job's target, else docker)",
+        ),
+        argument(
+            "--set",
+            action="append",
+            default=[],
+            dest="sets",
+            metavar="FIELD=VALUE",
+            help="override one field, a dotted path and a YAML value; repeatable, last in the precedence",
+        ),
+        *POLICY_ARGUMENTS,
+        argument("--name", help="fix the name; a Kubernetes object's carries a hash otherwise"),
     )
 
 
@@ -87,16 +91,6 @@ def refuse_folder_elsewhere(folder: Path, args: argparse.Namespace) -> None:
     file, reach = folder / "file", reach_of(args)
     if not reach.holds(file, file):
         raise UsageError([outside(file, f"{folder}, a link,", reach, "name the folder itself, or another one")])
-
-
-def add_kind_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the verbs that make an object for a cluster."""
-    parser.add_argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
-
-
-def add_output_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the output format, for verbs whose result a machine may read."""
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="format of the result")
 
 
 def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:

@@ -9,8 +9,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.job_arguments import add_job_arguments, add_kind_argument, add_output_argument
-from trainlaunch.cli.arguments.run_argument import add_place_arguments
+from trainlaunch.cli.arguments.job_arguments import KIND_ARGUMENT, OUTPUT_ARGUMENT, job_arguments
+from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS
+from trainlaunch.cli.arguments.verb_table import Argument, ArgumentGroup, argument
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
@@ -21,17 +22,13 @@ if TYPE_CHECKING:
     from trainlaunch.job.reading.lock_reader import Lock
 
 
-def add_measuring_arguments(parser: argparse.ArgumentParser, what_runs: str) -> argparse._ArgumentGroup:
-    """Add the arguments of both verbs, and return the group that tells `what_runs`, for a verb's own."""
-    add_job_arguments(parser)
-    add_kind_argument(parser)
-    add_output_argument(parser)
-    add_place_arguments(parser)
-    asked = parser.add_argument_group("what runs", what_runs)
-    asked.add_argument(
+def measuring_arguments(what_runs: str, *own: Argument) -> tuple[Argument | ArgumentGroup, ...]:
+    """Return the arguments of both verbs; a verb's own stand in the group that tells `what_runs`."""
+    write = argument(
         "--write", action="store_true", help="keep the result in the lock beside the job file, where plan and up use it"
     )
-    return asked
+    asked = ArgumentGroup((write, *own), "what runs", what_runs)
+    return (*job_arguments(), KIND_ARGUMENT, OUTPUT_ARGUMENT, *PLACE_ARGUMENTS, asked)
 
 
 def measuring_fields(args: argparse.Namespace, plan: LaunchPlan, verb: str, seconds: int) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
+from trainlaunch.cli.arguments.verb_table import Argument, argument
 from trainlaunch.cli.output.streams import Streams, standard_streams
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, TargetUnavailable, UsageError
@@ -22,10 +23,37 @@ if TYPE_CHECKING:
     from trainlaunch.run.base.store import RunStore
 
 
-def add_place_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a cluster and a namespace."""
-    parser.add_argument("--context", help="kubernetes: the kubeconfig's context (default: its current one)")
-    parser.add_argument("--namespace", help="kubernetes: the namespace (default: the job's, else the context's)")
+RUN_TARGETS = (*ON_THIS_MACHINE, *(each.name for each in TARGETS.values() if not each.on_this_machine))
+PLACE_ARGUMENTS = (
+    argument("--context", help="kubernetes: the kubeconfig's context (default: its current one)"),
+    argument("--namespace", help="kubernetes: the namespace (default: the job's, else the context's)"),
+)
+
+
+def owner_argument(default: str = "yours") -> Argument:
+    """Return the option that names whose runs are meant."""
+    return argument("--owner", metavar="NAME", help=f"whose runs, `{ANYONE}` for those of all (default: {default})")
+
+
+def target_arguments(default: str) -> tuple[Argument, ...]:
+    """Return the options that name a target which keeps runs; `default` says what is taken without them."""
+    return (
+        argument("--target", choices=RUN_TARGETS, help=f"where the run is (default: {default})"),
+        *PLACE_ARGUMENTS,
+    )
+
+
+# They name a run, whose runs and which targets are looked at.
+RUN_ARGUMENTS = (
+    argument(
+        "job",
+        metavar="RUN",
+        help="a job file, a run's name, a job's name, or the first 4 or more digits of a run's id",
+    ),
+    *POLICY_ARGUMENTS,
+    owner_argument(),
+    *target_arguments("where it is found, clusters apart"),
+)
 
 
 def named_target(args: argparse.Namespace) -> str | None:
@@ -90,29 +118,6 @@ def refuse_place_elsewhere(args: argparse.Namespace, target: str) -> None:
         if getattr(args, option, None) is not None:
             message = f"--{option} {what}, and the target is {target}"
             raise UsageError([Diagnostic("TL118", message, f"add `--target kubernetes`, or leave out --{option}")])
-
-
-RUN_TARGETS = (*ON_THIS_MACHINE, *(each.name for each in TARGETS.values() if not each.on_this_machine))
-
-
-def add_run_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names a run, and whose runs and which targets are looked at."""
-    meaning = "a job file, a run's name, a job's name, or the first 4 or more digits of a run's id"
-    parser.add_argument("job", metavar="RUN", help=meaning)
-    add_policy_argument(parser)
-    add_owner_argument(parser)
-    add_run_target_argument(parser, "where it is found, clusters apart")
-
-
-def add_owner_argument(parser: argparse.ArgumentParser, *, default: str = "yours") -> None:
-    """Add the option that names whose runs are meant."""
-    parser.add_argument("--owner", metavar="NAME", help=f"whose runs, `{ANYONE}` for those of all (default: {default})")
-
-
-def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add the option that names a target which keeps runs; `default` says what is taken without it."""
-    parser.add_argument("--target", choices=RUN_TARGETS, help=f"where the run is (default: {default})")
-    add_place_arguments(parser)
 
 
 @functools.cache

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import functools
 
-from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
+from trainlaunch.cli.arguments.run_argument import RUN_ARGUMENTS, newest_run
+from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.cli.output.run_output import Screen, follow_run
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.run.base.backend import ContainerInfo
@@ -18,14 +19,10 @@ EXIT_CODES = (
     "the job's own; 125 where none exists (no such run, engine or cluster, never started, removed meanwhile), 130 when "
     "Ctrl-C detached"
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_run_argument(parser)
-    parser.add_argument(
-        "--stop-on-interrupt", action="store_true", help="let Ctrl-C stop the job; it detaches otherwise"
-    )
+ARGUMENTS = (
+    *RUN_ARGUMENTS,
+    argument("--stop-on-interrupt", action="store_true", help="let Ctrl-C stop the job; it detaches otherwise"),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

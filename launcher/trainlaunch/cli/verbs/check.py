@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
+from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.cli.output.report import annotation, as_json, document, framed
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, replace_file
@@ -30,11 +31,8 @@ EXIT_CODES = (
     "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to check, 2 usage, "
     "70 a bug of ours, 130 interrupted"
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    parser.add_argument(
+ARGUMENTS = (
+    argument(
         "paths",
         nargs="*",
         type=Path,
@@ -42,16 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab and "
         ".devcontainer are entered)",
-    )
-    add_policy_argument(parser)
-    parser.add_argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them")
-    parser.add_argument(
+    ),
+    *POLICY_ARGUMENTS,
+    argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them"),
+    argument(
         "--all-rendered", action="store_true", help="fail on a job file in these folders that has no rendering there"
-    )
-    parser.add_argument("--fix", action="store_true", help="write those that differ again")
-    parser.add_argument(
+    ),
+    argument("--fix", action="store_true", help="write those that differ again"),
+    argument(
         "-o", "--output", choices=("text", "json", "github"), default="text", help="format of the result (text: a diff)"
-    )
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from trainlaunch.cli.arguments.verb_table import VERBS
+from trainlaunch.cli.arguments.verb_table import VERBS, add_arguments, argument
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.manuals import manuals
 
@@ -60,7 +60,7 @@ def verbs() -> Iterator[Verb]:
     """Yield each verb as its own parser has it."""
     for name, summary in VERBS.items():
         parser = argparse.ArgumentParser()
-        importlib.import_module(f"trainlaunch.cli.verbs.{name}").add_arguments(parser)
+        add_arguments(parser, importlib.import_module(f"trainlaunch.cli.verbs.{name}").ARGUMENTS)
         yield Verb(name, summary, tuple(_argument(action) for action in parser._actions))
 
 
@@ -164,11 +164,7 @@ complete -c trainlaunch -f
 complete -c trainlaunch -n "__trainlaunch_verb ''" -l version -d 'print the version'
 complete -c trainlaunch -n "__trainlaunch_verb ''" -s h -l help -d 'print the help'
 """
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the shell."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
+ARGUMENTS = (argument("shell", choices=SHELLS, help="the shell that reads the script"),)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -235,9 +231,9 @@ def _zsh_options(verb: Verb) -> Iterator[str]:
 
 
 def _zsh_positionals(verb: Verb) -> Iterator[str]:
-    for position, argument in enumerate(verb.positionals, start=1):
-        place = "*" if argument.repeats else str(position)
-        yield quote(f"{place}{_zsh_value(argument, _zsh_escaped(argument.summary))}")
+    for position, each in enumerate(verb.positionals, start=1):
+        place = "*" if each.repeats else str(position)
+        yield quote(f"{place}{_zsh_value(each, _zsh_escaped(each.summary))}")
 
 
 def _zsh_value(argument: Argument, what: str) -> str:
@@ -270,10 +266,10 @@ def fish(verbs: Sequence[Verb]) -> str:
             f"complete -c trainlaunch -n \"__trainlaunch_verb ''\" -a {verb.name} -d {_fish_quoted(verb.summary)}"
         )
         start = f"complete -c trainlaunch -n '__trainlaunch_verb {verb.name}'"
-        for argument in verb.arguments:
-            flags = "".join(f" -{'l' if flag.startswith('--') else 's'} {flag.lstrip('-')}" for flag in argument.flags)
-            told = f" -d {_fish_quoted(argument.summary)}" if argument.flags else ""
-            lines.append(f"{start}{flags}{_fish_value(argument)}{told}")
+        for each in verb.arguments:
+            flags = "".join(f" -{'l' if flag.startswith('--') else 's'} {flag.lstrip('-')}" for flag in each.flags)
+            told = f" -d {_fish_quoted(each.summary)}" if each.flags else ""
+            lines.append(f"{start}{flags}{_fish_value(each)}{told}")
     return _FISH_HEAD + "\n".join(lines) + "\n"
 
 

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import (
+    OUTPUT_ARGUMENT,
+    POLICY_ARGUMENTS,
     STDIN,
-    add_output_argument,
-    add_policy_argument,
     open_named,
     reach_of,
     unreadable,
 )
-from trainlaunch.cli.arguments.run_argument import RUN_TARGETS, add_owner_argument, add_place_arguments, newest_run
+from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS, RUN_TARGETS, newest_run, owner_argument
+from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.cli.output.doctor_output import tell, tell_live
 from trainlaunch.cli.output.report import document, framed
 from trainlaunch.cli.output.streams import Streams, style_of
@@ -37,24 +38,18 @@ EXIT_CODES = (
 )
 CHUNK = 1 << 20
 MAX_INSPECT_BYTES = 64 << 20
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    parser.add_argument(
-        "run", metavar="RUN", nargs="?", help=("a job file, or the name of a job; without it this machine")
-    )
-    parser.add_argument("--log", metavar="FILE", help="a log from anywhere, in the place of a run; - is stdin")
-    parser.add_argument("--exit-code", type=int, metavar="CODE", help="how the job of that log ended")
-    parser.add_argument(
-        "--inspect", metavar="FILE", help=("`docker inspect`, or pods and events, as JSON or YAML; - is stdin")
-    )
-    parser.add_argument("--job", dest="job_file", metavar="FILE", help="the job file of that log")
-    parser.add_argument("--target", choices=RUN_TARGETS, help="where the run is, or where that log is from")
-    add_place_arguments(parser)
-    add_policy_argument(parser)
-    add_owner_argument(parser)
-    add_output_argument(parser)
+ARGUMENTS = (
+    argument("run", metavar="RUN", nargs="?", help=("a job file, or the name of a job; without it this machine")),
+    argument("--log", metavar="FILE", help="a log from anywhere, in the place of a run; - is stdin"),
+    argument("--exit-code", type=int, metavar="CODE", help="how the job of that log ended"),
+    argument("--inspect", metavar="FILE", help=("`docker inspect`, or pods and events, as JSON or YAML; - is stdin")),
+    argument("--job", dest="job_file", metavar="FILE", help="the job file of that log"),
+    argument("--target", choices=RUN_TARGETS, help="where the run is, or where that log is from"),
+    *PLACE_ARGUMENTS,
+    *POLICY_ARGUMENTS,
+    owner_argument(),
+    OUTPUT_ARGUMENT,
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

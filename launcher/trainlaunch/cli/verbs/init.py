@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainlaunch.cli.arguments.job_arguments import (
-    add_policy_argument,
+    POLICY_ARGUMENTS,
     is_handed,
     open_named,
     reach_of,
@@ -20,6 +20,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_findings,
     unreadable,
 )
+from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.write_files import write_files
 from trainlaunch.diagnostics import Diagnostic, Severity
@@ -36,26 +37,24 @@ EXAMPLES = (
 EXIT_CODES = "0 fine, 1 a flag's value or the text can't be, 2 usage, 70 a bug of ours, 130 interrupted"
 GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
 MAX_NAME = 50  # leaves room for a target's suffix
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the script and the flags."""
-    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the training script, like train.py")
-    parser.add_argument(
+ARGUMENTS = (
+    argument("script", metavar="SCRIPT", nargs="?", help="the training script, like train.py"),
+    argument(
         "--from",
         dest="source",
         metavar="FILE",
         help="take over what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
         "devcontainer.json, a GitHub workflow, or a rendering; - is stdin",
-    )
-    parser.add_argument("--pick", metavar="NAME", help="which container of --from, where it starts several")
-    parser.add_argument("--name", help="the job's name (default: the script's, or its folder's)")
-    parser.add_argument("--image", help="the image, with a tag or digest")
-    parser.add_argument("--cpus", help="limit, like 8 or 1.5")
-    parser.add_argument("--memory", help="limit with /dev/shm included, like 32Gi")
-    parser.add_argument("--gpus", help="a count, all, or ids like 0,1")
-    add_policy_argument(parser)
-    parser.add_argument("--write-to", type=Path, metavar="FILE", help="write FILE instead of stdout; never over one")
+    ),
+    argument("--pick", metavar="NAME", help="which container of --from, where it starts several"),
+    argument("--name", help="the job's name (default: the script's, or its folder's)"),
+    argument("--image", help="the image, with a tag or digest"),
+    argument("--cpus", help="limit, like 8 or 1.5"),
+    argument("--memory", help="limit with /dev/shm included, like 32Gi"),
+    argument("--gpus", help="a count, all, or ids like 0,1"),
+    *POLICY_ARGUMENTS,
+    argument("--write-to", type=Path, metavar="FILE", help="write FILE instead of stdout; never over one"),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

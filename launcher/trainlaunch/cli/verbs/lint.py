@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from trainlaunch import __version__
-from trainlaunch.cli.arguments.job_arguments import add_policy_argument, is_handed, open_named, reach_of, unreadable
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, is_handed, open_named, reach_of, unreadable
+from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.cli.output.report import annotation, as_json, concise, document, framed, printable, span_json
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import replace_file
@@ -20,6 +21,7 @@ from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import UsageError
 from trainlaunch.exit_codes import EXIT_FINDINGS
 from trainlaunch.job.ceilings import Policy
+from trainlaunch.lint.file_kinds import KINDS
 from trainlaunch.lint.files import files_of
 from trainlaunch.manuals import manuals
 from trainlaunch.repository.regular_files import read_regular
@@ -134,44 +136,38 @@ EXIT_CODES = (
 _MAX_BASELINE_BYTES = 64 * 1024 * 1024  # bytes: some hundred thousand findings
 _GRAVITY = {"error": 2, "warning": 1, "info": 0}
 _GROUPS = {"defects": ("defects",), "practice": ("practice",), "all": ("defects", "practice")}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    from trainlaunch.lint.file_kinds import KINDS
-
-    parser.add_argument(
+ARGUMENTS = (
+    argument(
         "paths",
         nargs="*",
         type=Path,
         default=[Path()],
         metavar="PATH",
         help="files, folders, or - for stdin (default: the current folder; what .gitignore names is left out)",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--kind",
         choices=KINDS,
         metavar="KIND",
         help=f"what the named files are, where neither name nor content tells: {', '.join(KINDS)}",
-    )
-    parser.add_argument(
-        "--select", choices=tuple(_GROUPS), default="defects", help="which rules: defects, practice, or all"
-    )
-    parser.add_argument(
+    ),
+    argument("--select", choices=tuple(_GROUPS), default="defects", help="which rules: defects, practice, or all"),
+    argument(
         "--fail-on", choices=tuple(_GRAVITY), default="error", help="the least severity that makes the exit code 1"
-    )
-    parser.add_argument("--fix", action="store_true", help="make the safe fixes in the files, - on stdout")
-    parser.add_argument("--diff", action="store_true", help="print the safe fixes as a diff and change nothing")
-    add_policy_argument(parser)
-    parser.add_argument("--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE holds")
-    parser.add_argument("--write-baseline", type=Path, metavar="FILE", help="write all findings of today to FILE")
-    parser.add_argument(
+    ),
+    argument("--fix", action="store_true", help="make the safe fixes in the files, - on stdout"),
+    argument("--diff", action="store_true", help="print the safe fixes as a diff and change nothing"),
+    *POLICY_ARGUMENTS,
+    argument("--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE holds"),
+    argument("--write-baseline", type=Path, metavar="FILE", help="write all findings of today to FILE"),
+    argument(
         "-o",
         "--output",
         choices=("text", "concise", "json", "sarif", "github"),
         default="text",
         help="format of the result",
-    )
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -6,7 +6,8 @@ import argparse
 import re
 import time
 
-from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run, say_once
+from trainlaunch.cli.arguments.run_argument import RUN_ARGUMENTS, newest_run, say_once
+from trainlaunch.cli.arguments.verb_table import ArgumentGroup, argument
 from trainlaunch.cli.output.run_output import follow_run, write_bytes
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.diagnostics import Diagnostic
@@ -22,13 +23,6 @@ _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e
 _EPOCH = re.compile(r"\d{1,11}(?:\.\d{1,9})?")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(?::\d\d)?)?(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?")
 MAX_LINES = 2**31 - 1
-
-
-def add_log_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add them."""
-    parser.add_argument("--tail", metavar="N", default="all", help="the last N lines of each node (default: all)")
-    parser.add_argument("--since", metavar="T", help="lines since then, as in 10m, 1h30m or 2026-01-31T08:00:00Z")
-    parser.add_argument("--timestamps", action="store_true", help="put the time before each line")
 
 
 def part_of(args: argparse.Namespace) -> LogPart:
@@ -80,15 +74,18 @@ EXIT_CODES = (
     "0 printed, 1 a bad job file, 2 usage, 3 no such run, engine or cluster; with --follow the job's own code, and 125 "
     "where none exists"
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_run_argument(parser)
-    add_log_arguments(parser)
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("-f", "--follow", action="store_true", help="follow it to the end; Ctrl-C leaves the job alone")
-    which.add_argument("--attempt", metavar="N", type=attempt, help="that attempt of the run (default: its last)")
+ARGUMENTS = (
+    *RUN_ARGUMENTS,
+    argument("--tail", metavar="N", default="all", help="the last N lines of each node (default: all)"),
+    argument("--since", metavar="T", help="lines since then, as in 10m, 1h30m or 2026-01-31T08:00:00Z"),
+    argument("--timestamps", action="store_true", help="put the time before each line"),
+    ArgumentGroup(
+        (
+            argument("-f", "--follow", action="store_true", help="follow it to the end; Ctrl-C leaves the job alone"),
+            argument("--attempt", metavar="N", type=attempt, help="that attempt of the run (default: its last)"),
+        )
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from trainlaunch.cli.arguments.job_arguments import (
     CONTRACT_EXIT_CODES,
-    add_job_arguments,
-    add_output_argument,
+    OUTPUT_ARGUMENT,
+    job_arguments,
     plan_of,
     say_findings,
 )
@@ -37,12 +37,10 @@ EXAMPLES = (
 )
 EXIT_CODES = CONTRACT_EXIT_CODES
 _SHOWN_ANYWAY = {"shm_size", "resources.cpus", "resources.memory", "resources.gpus"}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_job_arguments(parser)
-    add_output_argument(parser)
+ARGUMENTS = (
+    *job_arguments(),
+    OUTPUT_ARGUMENT,
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import job_of, reach_of, say_findings
 from trainlaunch.cli.arguments.measuring import (
-    add_measuring_arguments,
     keep_probe,
+    measuring_arguments,
     measuring_fields,
     refuse_unwritable_lock,
 )
 from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
+from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.run_output import Screen
 from trainlaunch.cli.output.streams import Streams
@@ -53,32 +54,30 @@ BATCHES, SECONDS = 32, 60
 AFTER_DEADLINE = 120  # seconds after active_deadline, by which the script ends itself where nobody is left to end it
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    asked = add_measuring_arguments(parser, WHAT_RUNS)
-    asked.add_argument(
+def _from_one(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text[:9]) >= 1 and len(text) <= 9):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, not {text!r}")
+    return int(text)
+
+
+ARGUMENTS = measuring_arguments(
+    WHAT_RUNS,
+    argument(
         "--batches",
         type=_from_one,
         default=BATCHES,
         metavar="N",
         help=f"of the loader that trains (default: {BATCHES})",
-    )
-    asked.add_argument(
+    ),
+    argument(
         "--seconds",
         type=_from_one,
         default=SECONDS,
         metavar="T",
         help=f"at most so long after the first batch was asked for (default: {SECONDS})",
-    )
-    asked.add_argument(
-        "--through", action="store_true", help="let the script come to its end, each loop cut to N batches"
-    )
-
-
-def _from_one(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text[:9]) >= 1 and len(text) <= 9):
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, not {text!r}")
-    return int(text)
+    ),
+    argument("--through", action="store_true", help="let the script come to its end, each loop cut to N batches"),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

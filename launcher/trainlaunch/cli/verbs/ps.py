@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import CONTRACT_EXIT_CODES
 from trainlaunch.cli.arguments.run_argument import (
-    add_owner_argument,
-    add_run_target_argument,
     opened_store,
     owned_by,
+    owner_argument,
     say_once,
+    target_arguments,
     targets_of,
 )
+from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Row, Streams, Table
 from trainlaunch.run.base.run_query import Run
@@ -32,18 +33,19 @@ EXIT_CODES = CONTRACT_EXIT_CODES
 COLUMNS = ("JOB", "RUN", "OWNER", "STATE", "EXIT", "AGE", "SHM", "TARGET")
 SHRINKING = 3  # of those the first may be cut, so that a line fits
 WATCH_SECONDS = 2.0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    formats = ("text", "json", "names")
-    parser.add_argument(
-        "-o", "--output", choices=formats, default="text", help="format of the result; names are for completion"
-    )
-    parser.add_argument("--running", action="store_true", help="only those that run now")
-    parser.add_argument("--watch", action="store_true", help=f"again every {WATCH_SECONDS:.0f} s, until Ctrl-C")
-    add_owner_argument(parser, default="those of all")
-    add_run_target_argument(parser, "all but clusters")
+ARGUMENTS = (
+    argument(
+        "-o",
+        "--output",
+        choices=("text", "json", "names"),
+        default="text",
+        help="format of the result; names are for completion",
+    ),
+    argument("--running", action="store_true", help="only those that run now"),
+    argument("--watch", action="store_true", help=f"again every {WATCH_SECONDS:.0f} s, until Ctrl-C"),
+    owner_argument(default="those of all"),
+    *target_arguments("all but clusters"),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

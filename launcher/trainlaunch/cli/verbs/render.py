@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import (
     CONTRACT_EXIT_CODES,
-    add_job_arguments,
-    add_kind_argument,
+    KIND_ARGUMENT,
+    job_arguments,
     plan_of,
     reach_of,
     refuse_folder_elsewhere,
@@ -22,6 +22,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_unsized,
 )
 from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere
+from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.cli.output.report import framed
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, write_files, write_over
@@ -45,21 +46,19 @@ EXAMPLES = (
 )
 EXIT_CODES = CONTRACT_EXIT_CODES
 _HEAD = 4096  # bytes: more than the first line of any file of ours
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_job_arguments(parser, targets=(*TARGETS, *TEXTS, "all"), several=True)
-    add_kind_argument(parser)
-    parser.add_argument("--namespace", help="kubernetes: the namespace (default: kubernetes.namespace, else none)")
-    parser.add_argument(
+ARGUMENTS = (
+    *job_arguments(targets=(*TARGETS, *TEXTS, "all"), several=True),
+    KIND_ARGUMENT,
+    argument("--namespace", help="kubernetes: the namespace (default: kubernetes.namespace, else none)"),
+    argument(
         "--layout",
         choices=("files", "kustomize"),
         default="files",
         help="kustomize: keep a kustomization.yaml in --write-to that names all renderings for kubernetes there",
-    )
-    parser.add_argument("--write-to", type=Path, metavar="DIR", help="write files into DIR instead of stdout")
-    parser.add_argument("--overwrite", action="store_true", help="let --write-to replace files that differ")
+    ),
+    argument("--write-to", type=Path, metavar="DIR", help="write files into DIR instead of stdout"),
+    argument("--overwrite", action="store_true", help="let --write-to replace files that differ"),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

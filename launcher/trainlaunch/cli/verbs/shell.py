@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 from trainlaunch.cli.arguments.job_arguments import job_of, say_findings
 from trainlaunch.cli.arguments.run_argument import (
-    add_run_argument,
+    RUN_ARGUMENTS,
     allowed_runs,
     job_file,
     named_target,
     say_once,
     store_of_plan,
 )
+from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import exit_of_signal
@@ -29,22 +30,18 @@ EXIT_CODES = (
     "the shell's or the command's own; 125 for anything before it, 78 and 75 from the preflight, 128+n when signal n "
     "ended it or trainlaunch"
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments; main takes what stands after `--` for the command."""
-    add_run_argument(parser)
-    parser.add_argument(
-        "command", nargs="*", metavar="CMD", help="after `--`: a command instead of a shell (bash, else sh)"
-    )
-    parser.add_argument(
+ARGUMENTS = (
+    *RUN_ARGUMENTS,
+    argument("command", nargs="*", metavar="CMD", help="after `--`: a command instead of a shell (bash, else sh)"),
+    argument(
         "--set",
         action="append",
         default=[],
         dest="sets",
         metavar="FIELD=VALUE",
         help="a job file: override one field, a dotted path and a YAML value; repeatable",
-    )
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

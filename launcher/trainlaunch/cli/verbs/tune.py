@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.cli.arguments.job_arguments import job_of, plan_of
 from trainlaunch.cli.arguments.measuring import (
-    add_measuring_arguments,
     keep_tune,
+    measuring_arguments,
     measuring_fields,
     refuse_unwritable_lock,
 )
 from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
+from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.cli.output.report import as_json, document, framed
 from trainlaunch.cli.output.streams import Streams, style_of, wrapped
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
@@ -48,17 +49,13 @@ confirm the result. A run is ended once it has told enough: what the script
 saves at the end of training it doesn't save, but evaluation and checkpoints
 of epochs that end sooner do run. It takes the budget, and a minute more
 where the script starts slowly."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    asked = add_measuring_arguments(parser, WHAT_RUNS)
-    asked.add_argument(
+ARGUMENTS = measuring_arguments(
+    WHAT_RUNS,
+    argument(
         "--budget", default=BUDGET, metavar="TIME", help=f"how long it may take, like 90s or 10m (default: {BUDGET})"
-    )
-    asked.add_argument(
-        "--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"
-    )
+    ),
+    argument("--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
