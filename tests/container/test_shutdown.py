@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.container.container import container_of
-from trainlaunch.run.local.checks import _environment
+from trainlaunch.run.local.process_spec import _environment
 
 from tests.conftest import Runs
 from tests.jobs import plan_with

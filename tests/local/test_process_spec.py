@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.host_paths import host_path
-from trainlaunch.run.local.checks import ProcessSpec, process_spec
+from trainlaunch.run.local.process_spec import ProcessSpec, process_spec
 from trainlaunch.run.local.record import signal_number
 
 from tests.jobs import job_with, plan_with

@@ -278,6 +278,6 @@ def test_a_file_is_no_folder_of_code_on_any_target(tmp_path: Path, target: str) 
 
 def test_local_maps_it_like_a_bind(src: Path, tmp_path: Path) -> None:
     """working_dir leads to the folder itself."""
-    from trainlaunch.run.local.checks import working_dir
+    from trainlaunch.run.local.process_spec import working_dir
 
     assert working_dir(plan(tmp_path, "local", working_dir="/workspace/pkg")) == str(src / "pkg")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_INTERRUPTED
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Say
+from trainlaunch.run.base.backend import Backend, ContainerInfo, Say
 from trainlaunch.run.base.console import (
     HANGUP,
     Console,
@@ -167,7 +167,7 @@ def follow(
     """Follow containers of an attempt and of those after it. Raises TargetUnavailable."""
     if how.take_up is not None:
         return _attached(backend, containers, console, how, tell)
-    show = None if how.part is None else functools.partial(_print, console)
+    show = None if how.part is None else console.show
     running = [each for each in containers if each.status == "running"]
     if show is None and running:
         names = ", ".join(each.name for each in running)
@@ -197,10 +197,6 @@ def _told_by_target(backend: Backend, containers: tuple[ContainerInfo, ...], cod
     evidence = end_evidence(backend, containers)
     paste = "" if evidence is None else to_paste(backend, containers, evidence)
     return Followed(code, evidence, remarks=(paste,) if paste else ())
-
-
-def _print(console: Console, chunk: Chunk) -> None:
-    (console.err if chunk.stderr else console.out)(chunk.data)
 
 
 class Viewer:
@@ -242,9 +238,7 @@ class Viewer:
 
     def _follow(self) -> None:
         try:
-            code, self.containers = follow_to_end(
-                self._backend, self.containers, functools.partial(_print, self._console), self._console.say
-            )
+            code, self.containers = follow_to_end(self._backend, self.containers, self._console.show, self._console.say)
         except LaunchError as cause:
             self._failure = cause
             self._events.put(Event("failed"))

@@ -150,7 +150,7 @@ class MachineStore:
             say(f"{container.noun} {container.name} of run {entered.id}, on {entered.target}")
         argv, token = running_argv(command), new_token()
         if not container.where.starts_container:
-            from trainlaunch.run.local.shell import in_folder_of
+            from trainlaunch.run.local.process_spec import in_folder_of
 
             return in_folder_of(container.pid, argv, token)
         on_engine = cast("DockerBackend", self._backends[entered.target])  # as each that starts containers here
@@ -160,7 +160,7 @@ class MachineStore:
         """Run it in a container without the job's network, or as a process of this host."""
         token = new_token()
         if not plan.target_record.starts_container:
-            from trainlaunch.run.local.shell import run_shell
+            from trainlaunch.run.local.process_spec import run_shell
 
             return run_shell(plan, token, say)
         return run_own(docker_backend, plan, token, term, say)

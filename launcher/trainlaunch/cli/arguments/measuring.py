@@ -34,7 +34,7 @@ def measuring_arguments(what_runs: str, *own: Argument) -> tuple[Argument | Argu
 def measuring_fields(args: argparse.Namespace, plan: LaunchPlan, verb: str, seconds: int) -> tuple[str, ...]:
     """Return, as --set takes them, what a run has that measures for so many seconds; --name names it."""
     from trainlaunch.measure.measuring_fields import measuring_name, measuring_sets
-    from trainlaunch.run.local.checks import host_memory
+    from trainlaunch.run.local.process_spec import host_memory
 
     name = args.name or measuring_name(plan.name, verb)
     return measuring_sets(plan, name, seconds=seconds, host_memory=host_memory())

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.backend import Say
+from trainlaunch.run.base.backend import Chunk, Say
 from trainlaunch.run.base.watch import HangWatch
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ class Console:
     on_hangup: Say = lambda _: None
     is_left: Callable[[], bool] = lambda: False
     report_deviations: bool = True
+
+    def show(self, chunk: Chunk) -> None:
+        """Write a piece of the job's output."""
+        (self.err if chunk.stderr else self.out)(chunk.data)
 
 
 @dataclass(frozen=True, slots=True)
