@@ -74,11 +74,14 @@ EXIT_CODES = (
     "0 printed, 1 a bad job file, 2 usage, 3 no such run, engine or cluster; with --follow the job's own code, and 125 "
     "where none exists"
 )
-ARGUMENTS = (
-    *RUN_ARGUMENTS,
+PART_ARGUMENTS = (
     argument("--tail", metavar="N", default="all", help="the last N lines of each node (default: all)"),
     argument("--since", metavar="T", help="lines since then, as in 10m, 1h30m or 2026-01-31T08:00:00Z"),
     argument("--timestamps", action="store_true", help="put the time before each line"),
+)
+ARGUMENTS = (
+    *RUN_ARGUMENTS,
+    *PART_ARGUMENTS,
     ArgumentGroup(
         (
             argument("-f", "--follow", action="store_true", help="follow it to the end; Ctrl-C leaves the job alone"),
