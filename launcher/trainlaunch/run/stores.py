@@ -9,6 +9,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.backends import backend_named, docker_backend
 from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Say
+from trainlaunch.run.base.console import Console, Event, Events, Outcome
 from trainlaunch.run.base.container_shell import new_token, running_argv
 from trainlaunch.run.base.log_position import LogPart
 from trainlaunch.run.base.multi_node import at_once, by_node, deciding, newest_of, run_of, runs_among
@@ -25,19 +26,18 @@ from trainlaunch.run.base.store import (
     Tell,
 )
 from trainlaunch.run.base.wording import no_such_attempt, no_such_run
+from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.shell import run_in_container, run_own
 from trainlaunch.run.following import end_evidence, printed
+from trainlaunch.run.local.process_spec import in_folder_of, run_shell
 from trainlaunch.run.machine_status import look_into, report, status_of
-from trainlaunch.run.machine_up import follow
+from trainlaunch.run.machine_up import follow, run_apart, start
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import format_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.run.base.console import Console, Event, Events, Outcome
-    from trainlaunch.run.docker.backend import DockerBackend
-
 LISTED_SECONDS = 1.0  # an engine's list has whole seconds
 
 
@@ -115,14 +115,10 @@ class MachineStore:
 
     def start(self, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
         """Start it and keep it to its end, or leave a keeper with it."""
-        from trainlaunch.run.machine_up import start
-
         return start(self._backend(plan), plan, console, how, tell)
 
     def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> Outcome:
         """Run it once, and remove its containers."""
-        from trainlaunch.run.machine_up import run_apart
-
         return run_apart(self._backend(plan), plan, console, events, typed)
 
     def _backend(self, plan: LaunchPlan) -> Backend:
@@ -150,8 +146,6 @@ class MachineStore:
             say(f"{container.noun} {container.name} of run {entered.id}, on {entered.target}")
         argv, token = running_argv(command), new_token()
         if not container.where.starts_container:
-            from trainlaunch.run.local.process_spec import in_folder_of
-
             return in_folder_of(container.pid, argv, token)
         on_engine = cast("DockerBackend", self._backends[entered.target])  # as each that starts containers here
         return run_in_container(on_engine.engine, container.id, argv, token, term=term)
@@ -160,8 +154,6 @@ class MachineStore:
         """Run it in a container without the job's network, or as a process of this host."""
         token = new_token()
         if not plan.target_record.starts_container:
-            from trainlaunch.run.local.process_spec import run_shell
-
             return run_shell(plan, token, say)
         return run_own(docker_backend, plan, token, term, say)
 

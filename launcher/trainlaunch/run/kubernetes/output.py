@@ -12,6 +12,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Say, ShmReading
 from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.live_snapshot import command, read_snapshot
 from trainlaunch.run.base.log_position import WHOLE, LogPart
 from trainlaunch.run.base.shm_reading import highest, measured_line, read_from_health
 from trainlaunch.run.base.watch import Log, PlannedShm, ShmWatch
@@ -204,8 +205,6 @@ def read_shm(cluster: Cluster, pod: Pod) -> ShmReading | None:
 
 def look_inside(cluster: Cluster, pod: Pod, say: Callable[[str], None]) -> ContainerSnapshot | None:
     """Look at a pod's processes by a command inside; None where that is not possible, which is said."""
-    from trainlaunch.run.base.live_snapshot import command, read_snapshot
-
     try:
         return read_snapshot(cluster.execute(pod.name, pod.container, command()))
     except ExecRefused as cause:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from trainlaunch.diagnose import new_scanner
+from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Chunk, Say
@@ -34,12 +34,12 @@ from trainlaunch.run.kubernetes.output import look_inside, print_logs
 from trainlaunch.run.kubernetes.pods import Pod
 from trainlaunch.run.kubernetes.removal import remove_orphans, remove_runs
 from trainlaunch.run.kubernetes.runs import exit_code_of, owned_runs, pods_of_run, state_now, who_am_i
+from trainlaunch.run.kubernetes.shell import own_pod, run_in_pod
 from trainlaunch.run.kubernetes.status import report, status_of
+from trainlaunch.run.kubernetes.up import follow, run_apart, start
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import format_size
 
-if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.evidence import Evidence
 MOST_PODS = 8  # that are looked into, one after the other
 
 
@@ -116,20 +116,14 @@ class ClusterStore:
 
     def follow(self, run: Run, console: Console, how: Following, tell: Tell) -> int:
         """Follow it; its controller keeps it, whoever follows."""
-        from trainlaunch.run.kubernetes.up import follow
-
         return follow(self.cluster, run.held, console, how, tell)
 
     def start(self, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
         """Let the API server check all objects, make them, then follow the run or leave it."""
-        from trainlaunch.run.kubernetes.up import start
-
         return start(self.cluster, plan, console, how, tell, down=f"trainlaunch down {plan.job.name}{self.options}")
 
     def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> Outcome:
         """Run it once, and delete its objects."""
-        from trainlaunch.run.kubernetes.up import run_apart
-
         return run_apart(self.cluster, plan, console, events)
 
     def evidence(self, run: Run, say: Say) -> Evidence | None:
@@ -144,8 +138,6 @@ class ClusterStore:
         return list(self._live(run, say))
 
     def _live(self, run: Run, say: Say) -> Iterator[Live]:
-        from trainlaunch.diagnose.base.evidence import Evidence
-
         scanner = new_scanner()
         self.print_log(run, LogPart(), None, lambda chunk: scanner.feed(chunk.data), say)
         evidence = Evidence(None, scanned=scanner.facts())
@@ -171,8 +163,6 @@ class ClusterStore:
 
     def enter(self, runs: Sequence[Run], command: Sequence[str], term: str | None, say: Say) -> int | None:
         """Run it in the first pod of the newest run that has one that runs."""
-        from trainlaunch.run.kubernetes.shell import run_in_pod
-
         pods = next(filter(None, map(self._running, runs)), None)
         if pods is None:
             return None
@@ -183,8 +173,6 @@ class ClusterStore:
 
     def own_shell(self, plan: LaunchPlan, term: str | None, say: Say) -> int:
         """Run it in the pod of a Job of its own, which the cluster removes."""
-        from trainlaunch.run.kubernetes.shell import own_pod, run_in_pod
-
         cluster, token = self.cluster, new_token()
         say(f"{cluster.access.words} ({cluster.access.server}), namespace {cluster.namespace}")
         with own_pod(cluster, plan, token, say) as pod:
