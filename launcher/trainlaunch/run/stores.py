@@ -38,6 +38,7 @@ from trainlaunch.units import format_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
+
 LISTED_SECONDS = 1.0  # an engine's list has whole seconds
 
 

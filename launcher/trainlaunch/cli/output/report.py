@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from trainlaunch.cli.output.streams import TextStyle, wrapped
@@ -54,6 +54,16 @@ def parts(told: Mapping[str, str], look: TextStyle) -> list[str]:
 def help_line(code: str) -> str:
     """Return the last line of a frame: the command that explains its code."""
     return f"   = help: trainlaunch explain {code}"
+
+
+def unified_diff(file: str, have: str, now: str) -> Iterator[str]:
+    """Yield the lines of a diff that `patch -p1` takes."""
+    import difflib  # few results are diffs
+    import io
+
+    name = file.lstrip("/")
+    lines = difflib.unified_diff(list(io.StringIO(have)), list(io.StringIO(now)), f"a/{name}", f"b/{name}")
+    yield from (each if each.endswith("\n") else f"{each}\n\\ No newline at end of file\n" for each in lines)
 
 
 def annotation(diagnostic: Diagnostic) -> str:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import difflib
-import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
 from trainlaunch.cli.arguments.verb_table import argument
-from trainlaunch.cli.output.report import annotation, as_json, document, framed
+from trainlaunch.cli.output.report import annotation, as_json, document, framed, unified_diff
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
@@ -100,7 +98,7 @@ class _Reporter:
         if status == "fixed":
             self._streams.say(f"wrote {checked.path}")
         told = status == "differs" and self._output != "github" and not checked.outdated
-        diff = "".join(_diff(checked)) if told else ""
+        diff = "".join(unified_diff(checked.path.as_posix(), checked.text, checked.now)) if told else ""
         if self._output == "json":
             entry = {"path": str(checked.path), "job": checked.job, "target": checked.target, "status": status}
             self._renderings.append({**entry, "policies": list(checked.policies), "diff": diff})
@@ -133,14 +131,6 @@ class _Reporter:
         if self._policies:
             self._streams.say(f"policies in force: {', '.join(self._policies)}")
         self._streams.say(f"checked {sum(counts.values())} renderings: {told}")
-
-
-def _diff(checked: Checked) -> Iterator[str]:
-    """Yield the lines of a unified diff that `patch -p1` takes."""
-    name = checked.path.as_posix().lstrip("/")
-    have, now = list(io.StringIO(checked.text)), list(io.StringIO(checked.now))
-    for line in difflib.unified_diff(have, now, f"a/{name}", f"b/{name}"):
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
 def _nothing(paths: Iterable[Path]) -> Diagnostic:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,16 @@ from urllib.parse import quote
 from trainlaunch import __version__
 from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, is_handed, open_named, reach_of, unreadable
 from trainlaunch.cli.arguments.verb_table import argument
-from trainlaunch.cli.output.report import annotation, as_json, concise, document, framed, printable, span_json
+from trainlaunch.cli.output.report import (
+    annotation,
+    as_json,
+    concise,
+    document,
+    framed,
+    printable,
+    span_json,
+    unified_diff,
+)
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
@@ -253,18 +261,11 @@ def _write(linted: Linted, after: Linted, args: argparse.Namespace, streams: Str
     if after.text == linted.text:
         return
     if args.diff:
-        streams.result(_diff(linted, after))
+        streams.result("".join(unified_diff(linted.name, linted.text, after.text)))
         return
 
     replace_file(Path(linted.name), after.text)
     streams.say(f"wrote {linted.name}")
-
-
-def _diff(linted: Linted, after: Linted) -> str:
-    name = linted.name.lstrip("/")
-    have, now = (each.text.splitlines(keepends=True) for each in (linted, after))
-    lines = difflib.unified_diff(have, now, f"a/{name}", f"b/{name}")
-    return "".join(each if each.endswith("\n") else f"{each}\n\\ No newline at end of file\n" for each in lines)
 
 
 def _write_baseline(path: Path, results: Iterable[Linted], streams: Streams) -> None:
