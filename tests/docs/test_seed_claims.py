@@ -60,7 +60,7 @@ def is_a_command(words: list[str]) -> bool:
     if words[:1] != ["trainlaunch"]:
         return False
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_arguments(parser, importlib.import_module(f"trainlaunch.cli.verbs.{words[1]}").ARGUMENTS)
+    add_arguments(parser, importlib.import_module(f"trainlaunch.cli.verbs.{words[1]}").USAGE.arguments)
     try:
         parser.parse_args(words[2:])
     except (argparse.ArgumentError, SystemExit):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import argparse
 
-# Verb → summary. The module is cli/verbs/VERB.py; it has EXAMPLES, EXIT_CODES, ARGUMENTS and run.
+# Verb → summary. The module is cli/verbs/VERB.py; it has USAGE and run.
 VERBS = {
     "up": "start the job and follow it; the exit code is the job's own",
     "plan": "show what is decided for a job, each number with its derivation and origin",
@@ -51,6 +51,14 @@ class ArgumentGroup(NamedTuple):
     arguments: tuple[Argument, ...]
     title: str = ""
     description: str = ""
+
+
+class Usage(NamedTuple):
+    """How a verb is typed, and what its help says of that."""
+
+    examples: tuple[str, ...]
+    exit_codes: str
+    arguments: tuple[Argument | ArgumentGroup, ...]
 
 
 def argument(*names: str, **options: Any) -> Argument:

@@ -6,7 +6,7 @@ import argparse
 import functools
 
 from trainlaunch.cli.arguments.run_argument import RUN_ARGUMENTS, newest_run
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.run_output import Screen, follow_run
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.run.base.backend import ContainerInfo
@@ -14,14 +14,16 @@ from trainlaunch.run.base.store import Following
 from trainlaunch.run.base.wording import not_kept
 from trainlaunch.sanitize import shown
 
-EXAMPLES = ("trainlaunch attach mnist", "trainlaunch attach mnist --stop-on-interrupt")
-EXIT_CODES = (
-    "the job's own; 125 where none exists (no such run, engine or cluster, never started, removed meanwhile), 130 when "
-    "Ctrl-C detached"
-)
-ARGUMENTS = (
-    *RUN_ARGUMENTS,
-    argument("--stop-on-interrupt", action="store_true", help="let Ctrl-C stop the job; it detaches otherwise"),
+USAGE = Usage(
+    examples=("trainlaunch attach mnist", "trainlaunch attach mnist --stop-on-interrupt"),
+    exit_codes=(
+        "the job's own; 125 where none exists (no such run, engine or cluster, never started, removed "
+        "meanwhile), 130 when Ctrl-C detached"
+    ),
+    arguments=(
+        *RUN_ARGUMENTS,
+        argument("--stop-on-interrupt", action="store_true", help="let Ctrl-C stop the job; it detaches otherwise"),
+    ),
 )
 
 

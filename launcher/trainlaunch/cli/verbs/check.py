@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import annotation, as_json, document, framed, unified_diff
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, replace_file
@@ -20,33 +20,41 @@ from trainlaunch.exit_codes import EXIT_FINDINGS
 if TYPE_CHECKING:
     from trainlaunch.committed.comparison import Checked
 
-EXAMPLES = (
-    "trainlaunch check",
-    "trainlaunch check deploy/ k8s/ --fix",
-    "trainlaunch check --output github    # in a GitHub workflow: annotations",
-)
-EXIT_CODES = (
-    "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to check, 2 usage, "
-    "70 a bug of ours, 130 interrupted"
-)
-ARGUMENTS = (
-    argument(
-        "paths",
-        nargs="*",
-        type=Path,
-        default=[Path()],
-        metavar="PATH",
-        help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab and "
-        ".devcontainer are entered)",
+USAGE = Usage(
+    examples=(
+        "trainlaunch check",
+        "trainlaunch check deploy/ k8s/ --fix",
+        "trainlaunch check --output github    # in a GitHub workflow: annotations",
     ),
-    *POLICY_ARGUMENTS,
-    argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them"),
-    argument(
-        "--all-rendered", action="store_true", help="fail on a job file in these folders that has no rendering there"
+    exit_codes=(
+        "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to "
+        "check, 2 usage, 70 a bug of ours, 130 interrupted"
     ),
-    argument("--fix", action="store_true", help="write those that differ again"),
-    argument(
-        "-o", "--output", choices=("text", "json", "github"), default="text", help="format of the result (text: a diff)"
+    arguments=(
+        argument(
+            "paths",
+            nargs="*",
+            type=Path,
+            default=[Path()],
+            metavar="PATH",
+            help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab and "
+            ".devcontainer are entered)",
+        ),
+        *POLICY_ARGUMENTS,
+        argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them"),
+        argument(
+            "--all-rendered",
+            action="store_true",
+            help="fail on a job file in these folders that has no rendering there",
+        ),
+        argument("--fix", action="store_true", help="write those that differ again"),
+        argument(
+            "-o",
+            "--output",
+            choices=("text", "json", "github"),
+            default="text",
+            help="format of the result (text: a diff)",
+        ),
     ),
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from trainlaunch.cli.arguments.verb_table import VERBS, add_arguments, argument
+from trainlaunch.cli.arguments.verb_table import VERBS, Usage, add_arguments, argument
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.manuals import manuals
 
@@ -60,7 +60,7 @@ def verbs() -> Iterator[Verb]:
     """Yield each verb as its own parser has it."""
     for name, summary in VERBS.items():
         parser = argparse.ArgumentParser()
-        add_arguments(parser, importlib.import_module(f"trainlaunch.cli.verbs.{name}").ARGUMENTS)
+        add_arguments(parser, importlib.import_module(f"trainlaunch.cli.verbs.{name}").USAGE.arguments)
         yield Verb(name, summary, tuple(_argument(action) for action in parser._actions))
 
 
@@ -85,11 +85,6 @@ def _words(action: argparse.Action) -> tuple[str, ...]:
     return tuple(str(each) for each in action.choices or ())
 
 
-EXAMPLES = (
-    "source <(trainlaunch completion bash)  # in ~/.bashrc; zsh: after compinit",
-    "trainlaunch completion fish > ~/.config/fish/completions/trainlaunch.fish",
-)
-EXIT_CODES = "0 fine, 2 usage, 70 a bug of ours, 130 interrupted"
 SHELLS = ("bash", "zsh", "fish")
 _BASH_HEAD = """\
 # bash completion of trainlaunch, written by `trainlaunch completion bash`
@@ -164,7 +159,14 @@ complete -c trainlaunch -f
 complete -c trainlaunch -n "__trainlaunch_verb ''" -l version -d 'print the version'
 complete -c trainlaunch -n "__trainlaunch_verb ''" -s h -l help -d 'print the help'
 """
-ARGUMENTS = (argument("shell", choices=SHELLS, help="the shell that reads the script"),)
+USAGE = Usage(
+    examples=(
+        "source <(trainlaunch completion bash)  # in ~/.bashrc; zsh: after compinit",
+        "trainlaunch completion fish > ~/.config/fish/completions/trainlaunch.fish",
+    ),
+    exit_codes="0 fine, 2 usage, 70 a bug of ours, 130 interrupted",
+    arguments=(argument("shell", choices=SHELLS, help="the shell that reads the script"),),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -17,7 +17,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     unreadable,
 )
 from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS, RUN_TARGETS, newest_run, owner_argument
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.doctor_output import tell, tell_live
 from trainlaunch.cli.output.report import document, framed
 from trainlaunch.cli.output.streams import Streams, style_of
@@ -31,24 +31,29 @@ from trainlaunch.targets import DEFAULT_TARGET
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
 
-EXAMPLES = ("trainlaunch doctor mnist", "kubectl logs train-0 | trainlaunch doctor --log - --exit-code 1")
-EXIT_CODES = (
-    "of a run that has ended, or a log: 0 a cause is named, 1 none is known; of this machine, or a run that goes on: 0 "
-    "all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
-)
 CHUNK = 1 << 20
 MAX_INSPECT_BYTES = 64 << 20
-ARGUMENTS = (
-    argument("run", metavar="RUN", nargs="?", help=("a job file, or the name of a job; without it this machine")),
-    argument("--log", metavar="FILE", help="a log from anywhere, in the place of a run; - is stdin"),
-    argument("--exit-code", type=int, metavar="CODE", help="how the job of that log ended"),
-    argument("--inspect", metavar="FILE", help=("`docker inspect`, or pods and events, as JSON or YAML; - is stdin")),
-    argument("--job", dest="job_file", metavar="FILE", help="the job file of that log"),
-    argument("--target", choices=RUN_TARGETS, help="where the run is, or where that log is from"),
-    *PLACE_ARGUMENTS,
-    *POLICY_ARGUMENTS,
-    owner_argument(),
-    OUTPUT_ARGUMENT,
+USAGE = Usage(
+    examples=("trainlaunch doctor mnist", "kubectl logs train-0 | trainlaunch doctor --log - --exit-code 1"),
+    exit_codes=(
+        "of a run that has ended, or a log: 0 a cause is named, 1 none is known; of this machine, or a run "
+        "that goes on: 0 all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a "
+        "bug of ours, 130 interrupted"
+    ),
+    arguments=(
+        argument("run", metavar="RUN", nargs="?", help=("a job file, or the name of a job; without it this machine")),
+        argument("--log", metavar="FILE", help="a log from anywhere, in the place of a run; - is stdin"),
+        argument("--exit-code", type=int, metavar="CODE", help="how the job of that log ended"),
+        argument(
+            "--inspect", metavar="FILE", help=("`docker inspect`, or pods and events, as JSON or YAML; - is stdin")
+        ),
+        argument("--job", dest="job_file", metavar="FILE", help="the job file of that log"),
+        argument("--target", choices=RUN_TARGETS, help="where the run is, or where that log is from"),
+        *PLACE_ARGUMENTS,
+        *POLICY_ARGUMENTS,
+        owner_argument(),
+        OUTPUT_ARGUMENT,
+    ),
 )
 
 

@@ -20,7 +20,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_findings,
     unreadable,
 )
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.write_files import write_files
 from trainlaunch.diagnostics import Diagnostic, Severity
@@ -28,32 +28,34 @@ from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
 from trainlaunch.yamltree.text_file import read_at_most
 
-EXAMPLES = (
-    "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
-    "trainlaunch init --name resnet50 --image registry.example/trainer:1.4",
-    "trainlaunch init --from compose.yaml --pick train --write-to job.yaml",
-    "kubectl get job train -o yaml | trainlaunch init --from -",
-)
-EXIT_CODES = "0 fine, 1 a flag's value or the text can't be, 2 usage, 70 a bug of ours, 130 interrupted"
 GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
 MAX_NAME = 50  # leaves room for a target's suffix
-ARGUMENTS = (
-    argument("script", metavar="SCRIPT", nargs="?", help="the training script, like train.py"),
-    argument(
-        "--from",
-        dest="source",
-        metavar="FILE",
-        help="take over what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
-        "devcontainer.json, a GitHub workflow, or a rendering; - is stdin",
+USAGE = Usage(
+    examples=(
+        "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
+        "trainlaunch init --name resnet50 --image registry.example/trainer:1.4",
+        "trainlaunch init --from compose.yaml --pick train --write-to job.yaml",
+        "kubectl get job train -o yaml | trainlaunch init --from -",
     ),
-    argument("--pick", metavar="NAME", help="which container of --from, where it starts several"),
-    argument("--name", help="the job's name (default: the script's, or its folder's)"),
-    argument("--image", help="the image, with a tag or digest"),
-    argument("--cpus", help="limit, like 8 or 1.5"),
-    argument("--memory", help="limit with /dev/shm included, like 32Gi"),
-    argument("--gpus", help="a count, all, or ids like 0,1"),
-    *POLICY_ARGUMENTS,
-    argument("--write-to", type=Path, metavar="FILE", help="write FILE instead of stdout; never over one"),
+    exit_codes="0 fine, 1 a flag's value or the text can't be, 2 usage, 70 a bug of ours, 130 interrupted",
+    arguments=(
+        argument("script", metavar="SCRIPT", nargs="?", help="the training script, like train.py"),
+        argument(
+            "--from",
+            dest="source",
+            metavar="FILE",
+            help="take over what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
+            "devcontainer.json, a GitHub workflow, or a rendering; - is stdin",
+        ),
+        argument("--pick", metavar="NAME", help="which container of --from, where it starts several"),
+        argument("--name", help="the job's name (default: the script's, or its folder's)"),
+        argument("--image", help="the image, with a tag or digest"),
+        argument("--cpus", help="limit, like 8 or 1.5"),
+        argument("--memory", help="limit with /dev/shm included, like 32Gi"),
+        argument("--gpus", help="a count, all, or ids like 0,1"),
+        *POLICY_ARGUMENTS,
+        argument("--write-to", type=Path, metavar="FILE", help="write FILE instead of stdout; never over one"),
+    ),
 )
 
 

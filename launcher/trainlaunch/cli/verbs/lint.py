@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from trainlaunch import __version__
 from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, is_handed, open_named, reach_of, unreadable
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import (
     annotation,
     as_json,
@@ -132,48 +132,50 @@ def _uri(file: str) -> str:
     return quote("stdin" if file == "-" else file)
 
 
-EXAMPLES = (
-    "trainlaunch lint",
-    "trainlaunch lint compose.yaml run.sh --fix",
-    "kustomize build overlays/gpu | trainlaunch lint -",
-)
-EXIT_CODES = (
-    "0 nothing as grave as --fail-on (with --fix: after it), 1 findings, or folders with nothing to lint, 2 usage, "
-    "70 a bug of ours, 130 interrupted"
-)
 _MAX_BASELINE_BYTES = 64 * 1024 * 1024  # bytes: some hundred thousand findings
 _GRAVITY = {"error": 2, "warning": 1, "info": 0}
 _GROUPS = {"defects": ("defects",), "practice": ("practice",), "all": ("defects", "practice")}
-ARGUMENTS = (
-    argument(
-        "paths",
-        nargs="*",
-        type=Path,
-        default=[Path()],
-        metavar="PATH",
-        help="files, folders, or - for stdin (default: the current folder; what .gitignore names is left out)",
+USAGE = Usage(
+    examples=(
+        "trainlaunch lint",
+        "trainlaunch lint compose.yaml run.sh --fix",
+        "kustomize build overlays/gpu | trainlaunch lint -",
     ),
-    argument(
-        "--kind",
-        choices=KINDS,
-        metavar="KIND",
-        help=f"what the named files are, where neither name nor content tells: {', '.join(KINDS)}",
+    exit_codes=(
+        "0 nothing as grave as --fail-on (with --fix: after it), 1 findings, or folders with nothing to "
+        "lint, 2 usage, 70 a bug of ours, 130 interrupted"
     ),
-    argument("--select", choices=tuple(_GROUPS), default="defects", help="which rules: defects, practice, or all"),
-    argument(
-        "--fail-on", choices=tuple(_GRAVITY), default="error", help="the least severity that makes the exit code 1"
-    ),
-    argument("--fix", action="store_true", help="make the safe fixes in the files, - on stdout"),
-    argument("--diff", action="store_true", help="print the safe fixes as a diff and change nothing"),
-    *POLICY_ARGUMENTS,
-    argument("--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE holds"),
-    argument("--write-baseline", type=Path, metavar="FILE", help="write all findings of today to FILE"),
-    argument(
-        "-o",
-        "--output",
-        choices=("text", "concise", "json", "sarif", "github"),
-        default="text",
-        help="format of the result",
+    arguments=(
+        argument(
+            "paths",
+            nargs="*",
+            type=Path,
+            default=[Path()],
+            metavar="PATH",
+            help="files, folders, or - for stdin (default: the current folder; what .gitignore names is left out)",
+        ),
+        argument(
+            "--kind",
+            choices=KINDS,
+            metavar="KIND",
+            help=f"what the named files are, where neither name nor content tells: {', '.join(KINDS)}",
+        ),
+        argument("--select", choices=tuple(_GROUPS), default="defects", help="which rules: defects, practice, or all"),
+        argument(
+            "--fail-on", choices=tuple(_GRAVITY), default="error", help="the least severity that makes the exit code 1"
+        ),
+        argument("--fix", action="store_true", help="make the safe fixes in the files, - on stdout"),
+        argument("--diff", action="store_true", help="print the safe fixes as a diff and change nothing"),
+        *POLICY_ARGUMENTS,
+        argument("--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE holds"),
+        argument("--write-baseline", type=Path, metavar="FILE", help="write all findings of today to FILE"),
+        argument(
+            "-o",
+            "--output",
+            choices=("text", "concise", "json", "sarif", "github"),
+            default="text",
+            help="format of the result",
+        ),
     ),
 )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import framed
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import replace_file
@@ -22,18 +22,20 @@ from trainlaunch.exit_codes import EXIT_FINDINGS
 if TYPE_CHECKING:
     from trainlaunch.committed.lock_writer import ImageFacts
 
-EXAMPLES = (
-    "trainlaunch lock job.yaml            # writes job.lock.yaml",
-    "trainlaunch lock jobs/*.yaml --check # in CI, after `docker pull`",
-)
-EXIT_CODES = (
-    "0 written or current, 1 a bad job file or a stale lock (--check), 2 usage, 3 no engine or it lacks the image, "
-    "70 a bug of ours, 130 interrupted"
-)
-ARGUMENTS = (
-    argument("job", metavar="JOB", type=Path, nargs="+", help="a job file, like job.yaml; several are all locked"),
-    *POLICY_ARGUMENTS,
-    argument("--check", action="store_true", help="write nothing; exit 1 where the lock would change"),
+USAGE = Usage(
+    examples=(
+        "trainlaunch lock job.yaml            # writes job.lock.yaml",
+        "trainlaunch lock jobs/*.yaml --check # in CI, after `docker pull`",
+    ),
+    exit_codes=(
+        "0 written or current, 1 a bad job file or a stale lock (--check), 2 usage, 3 no engine or it lacks "
+        "the image, 70 a bug of ours, 130 interrupted"
+    ),
+    arguments=(
+        argument("job", metavar="JOB", type=Path, nargs="+", help="a job file, like job.yaml; several are all locked"),
+        *POLICY_ARGUMENTS,
+        argument("--check", action="store_true", help="write nothing; exit 1 where the lock would change"),
+    ),
 )
 
 

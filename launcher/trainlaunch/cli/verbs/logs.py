@@ -7,7 +7,7 @@ import re
 import time
 
 from trainlaunch.cli.arguments.run_argument import RUN_ARGUMENTS, newest_run, say_once
-from trainlaunch.cli.arguments.verb_table import ArgumentGroup, argument
+from trainlaunch.cli.arguments.verb_table import ArgumentGroup, Usage, argument
 from trainlaunch.cli.output.run_output import follow_run, write_bytes
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.diagnostics import Diagnostic
@@ -65,28 +65,32 @@ def _unreadable(option: str, text: str, what: str, fix: str) -> UsageError:
     return UsageError([Diagnostic("TL118", f"{option} {text!r} is not {what}", fix)])
 
 
-EXAMPLES = (
-    "trainlaunch logs job.yaml",
-    "trainlaunch logs -f mnist --tail 20",
-    "trainlaunch logs 3f9a2c11 --since 10m --timestamps",
-)
-EXIT_CODES = (
-    "0 printed, 1 a bad job file, 2 usage, 3 no such run, engine or cluster; with --follow the job's own code, and 125 "
-    "where none exists"
-)
 PART_ARGUMENTS = (
     argument("--tail", metavar="N", default="all", help="the last N lines of each node (default: all)"),
     argument("--since", metavar="T", help="lines since then, as in 10m, 1h30m or 2026-01-31T08:00:00Z"),
     argument("--timestamps", action="store_true", help="put the time before each line"),
 )
-ARGUMENTS = (
-    *RUN_ARGUMENTS,
-    *PART_ARGUMENTS,
-    ArgumentGroup(
-        (
-            argument("-f", "--follow", action="store_true", help="follow it to the end; Ctrl-C leaves the job alone"),
-            argument("--attempt", metavar="N", type=attempt, help="that attempt of the run (default: its last)"),
-        )
+USAGE = Usage(
+    examples=(
+        "trainlaunch logs job.yaml",
+        "trainlaunch logs -f mnist --tail 20",
+        "trainlaunch logs 3f9a2c11 --since 10m --timestamps",
+    ),
+    exit_codes=(
+        "0 printed, 1 a bad job file, 2 usage, 3 no such run, engine or cluster; with --follow the job's own "
+        "code, and 125 where none exists"
+    ),
+    arguments=(
+        *RUN_ARGUMENTS,
+        *PART_ARGUMENTS,
+        ArgumentGroup(
+            (
+                argument(
+                    "-f", "--follow", action="store_true", help="follow it to the end; Ctrl-C leaves the job alone"
+                ),
+                argument("--attempt", metavar="N", type=attempt, help="that attempt of the run (default: its last)"),
+            )
+        ),
     ),
 )
 

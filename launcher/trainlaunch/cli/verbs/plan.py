@@ -13,6 +13,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     plan_of,
     say_findings,
 )
+from trainlaunch.cli.arguments.verb_table import Usage
 from trainlaunch.cli.output.report import as_json, document
 from trainlaunch.cli.output.streams import Streams, columns_of, wrapped
 from trainlaunch.container.job_variables import USUAL, shutdown_timeout
@@ -30,16 +31,18 @@ from trainlaunch.rules import check_plan
 from trainlaunch.sanitize import shorten
 from trainlaunch.units import counted, format_cpus, format_duration, format_size, human_size
 
-EXAMPLES = (
-    "trainlaunch plan job.yaml",
-    "trainlaunch plan job.yaml --target kubernetes --set data_loader.num_workers=8",
-    "trainlaunch plan job.yaml -o json",
-)
-EXIT_CODES = CONTRACT_EXIT_CODES
 _SHOWN_ANYWAY = {"shm_size", "resources.cpus", "resources.memory", "resources.gpus"}
-ARGUMENTS = (
-    *job_arguments(),
-    OUTPUT_ARGUMENT,
+USAGE = Usage(
+    examples=(
+        "trainlaunch plan job.yaml",
+        "trainlaunch plan job.yaml --target kubernetes --set data_loader.num_workers=8",
+        "trainlaunch plan job.yaml -o json",
+    ),
+    exit_codes=CONTRACT_EXIT_CODES,
+    arguments=(
+        *job_arguments(),
+        OUTPUT_ARGUMENT,
+    ),
 )
 
 

@@ -17,7 +17,7 @@ from trainlaunch.cli.arguments.measuring import (
     refuse_unwritable_lock,
 )
 from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.run_output import Screen
 from trainlaunch.cli.output.streams import Streams
@@ -34,15 +34,6 @@ if TYPE_CHECKING:
     from trainlaunch.measure.measuring_run import MeasuringRun
     from trainlaunch.run.base.store import RunStore
 
-EXAMPLES = (
-    "trainlaunch probe job.yaml",
-    "trainlaunch probe job.yaml --write    # keeps it in job.lock.yaml",
-    "trainlaunch probe job.yaml --through --batches 8 --target kubernetes -o json",
-)
-EXIT_CODES = (
-    "0 measured and nothing wrong, 1 findings, no loader measured or a bad job file, 2 usage, 3 target unavailable, "
-    "70 a bug of ours, 130 interrupted"
-)
 WHAT_RUNS = """\
 The job's own command runs once on the target, under the job's limits and
 with its mounts and secrets, under a name of its own. It ends after --batches
@@ -60,23 +51,34 @@ def _from_one(text: str) -> int:
     return int(text)
 
 
-ARGUMENTS = measuring_arguments(
-    WHAT_RUNS,
-    argument(
-        "--batches",
-        type=_from_one,
-        default=BATCHES,
-        metavar="N",
-        help=f"of the loader that trains (default: {BATCHES})",
+USAGE = Usage(
+    examples=(
+        "trainlaunch probe job.yaml",
+        "trainlaunch probe job.yaml --write    # keeps it in job.lock.yaml",
+        "trainlaunch probe job.yaml --through --batches 8 --target kubernetes -o json",
     ),
-    argument(
-        "--seconds",
-        type=_from_one,
-        default=SECONDS,
-        metavar="T",
-        help=f"at most so long after the first batch was asked for (default: {SECONDS})",
+    exit_codes=(
+        "0 measured and nothing wrong, 1 findings, no loader measured or a bad job file, 2 usage, 3 target "
+        "unavailable, 70 a bug of ours, 130 interrupted"
     ),
-    argument("--through", action="store_true", help="let the script come to its end, each loop cut to N batches"),
+    arguments=measuring_arguments(
+        WHAT_RUNS,
+        argument(
+            "--batches",
+            type=_from_one,
+            default=BATCHES,
+            metavar="N",
+            help=f"of the loader that trains (default: {BATCHES})",
+        ),
+        argument(
+            "--seconds",
+            type=_from_one,
+            default=SECONDS,
+            metavar="T",
+            help=f"at most so long after the first batch was asked for (default: {SECONDS})",
+        ),
+        argument("--through", action="store_true", help="let the script come to its end, each loop cut to N batches"),
+    ),
 )
 
 

@@ -19,7 +19,7 @@ from trainlaunch.cli.arguments.run_argument import (
     target_arguments,
     targets_of,
 )
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Row, Streams, Table
 from trainlaunch.run.base.run_query import Run
@@ -28,23 +28,25 @@ from trainlaunch.units import age
 if TYPE_CHECKING:
     from trainlaunch.run.base.store import RunRow
 
-EXAMPLES = ("trainlaunch ps", "trainlaunch ps --running --owner any", "trainlaunch ps --output json")
-EXIT_CODES = CONTRACT_EXIT_CODES
 COLUMNS = ("JOB", "RUN", "OWNER", "STATE", "EXIT", "AGE", "SHM", "TARGET")
 SHRINKING = 3  # of those the first may be cut, so that a line fits
 WATCH_SECONDS = 2.0
-ARGUMENTS = (
-    argument(
-        "-o",
-        "--output",
-        choices=("text", "json", "names"),
-        default="text",
-        help="format of the result; names are for completion",
+USAGE = Usage(
+    examples=("trainlaunch ps", "trainlaunch ps --running --owner any", "trainlaunch ps --output json"),
+    exit_codes=CONTRACT_EXIT_CODES,
+    arguments=(
+        argument(
+            "-o",
+            "--output",
+            choices=("text", "json", "names"),
+            default="text",
+            help="format of the result; names are for completion",
+        ),
+        argument("--running", action="store_true", help="only those that run now"),
+        argument("--watch", action="store_true", help=f"again every {WATCH_SECONDS:.0f} s, until Ctrl-C"),
+        owner_argument(default="those of all"),
+        *target_arguments("all but clusters"),
     ),
-    argument("--running", action="store_true", help="only those that run now"),
-    argument("--watch", action="store_true", help=f"again every {WATCH_SECONDS:.0f} s, until Ctrl-C"),
-    owner_argument(default="those of all"),
-    *target_arguments("all but clusters"),
 )
 
 

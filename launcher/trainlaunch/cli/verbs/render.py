@@ -22,7 +22,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_unsized,
 )
 from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import framed
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, write_files, write_over
@@ -37,27 +37,29 @@ from trainlaunch.targets import KUBERNETES, TARGETS, TEXTS, text_targets
 if TYPE_CHECKING:
     from trainlaunch.committed.render_jobs import Rendered, RenderOptions
 
-EXAMPLES = (
-    "trainlaunch render job.yaml | sh",
-    "trainlaunch render job.yaml --target compose | docker compose -f - up",
-    "trainlaunch render job.yaml --target all --write-to deploy/",
-    "trainlaunch render jobs/ --target all --write-to deploy/ --overwrite",
-    "trainlaunch render job.yaml --layout kustomize --write-to base/",
-)
-EXIT_CODES = CONTRACT_EXIT_CODES
 _HEAD = 4096  # bytes: more than the first line of any file of ours
-ARGUMENTS = (
-    *job_arguments(targets=(*TARGETS, *TEXTS, "all"), several=True),
-    KIND_ARGUMENT,
-    argument("--namespace", help="kubernetes: the namespace (default: kubernetes.namespace, else none)"),
-    argument(
-        "--layout",
-        choices=("files", "kustomize"),
-        default="files",
-        help="kustomize: keep a kustomization.yaml in --write-to that names all renderings for kubernetes there",
+USAGE = Usage(
+    examples=(
+        "trainlaunch render job.yaml | sh",
+        "trainlaunch render job.yaml --target compose | docker compose -f - up",
+        "trainlaunch render job.yaml --target all --write-to deploy/",
+        "trainlaunch render jobs/ --target all --write-to deploy/ --overwrite",
+        "trainlaunch render job.yaml --layout kustomize --write-to base/",
     ),
-    argument("--write-to", type=Path, metavar="DIR", help="write files into DIR instead of stdout"),
-    argument("--overwrite", action="store_true", help="let --write-to replace files that differ"),
+    exit_codes=CONTRACT_EXIT_CODES,
+    arguments=(
+        *job_arguments(targets=(*TARGETS, *TEXTS, "all"), several=True),
+        KIND_ARGUMENT,
+        argument("--namespace", help="kubernetes: the namespace (default: kubernetes.namespace, else none)"),
+        argument(
+            "--layout",
+            choices=("files", "kustomize"),
+            default="files",
+            help="kustomize: keep a kustomization.yaml in --write-to that names all renderings for kubernetes there",
+        ),
+        argument("--write-to", type=Path, metavar="DIR", help="write files into DIR instead of stdout"),
+        argument("--overwrite", action="store_true", help="let --write-to replace files that differ"),
+    ),
 )
 
 

@@ -15,31 +15,33 @@ from trainlaunch.cli.arguments.run_argument import (
     say_once,
     store_of_plan,
 )
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import exit_of_signal
 from trainlaunch.plan.launch_plan import LaunchPlan
 
-EXAMPLES = (
-    "trainlaunch shell job.yaml",
-    "trainlaunch shell job.yaml --target kubernetes -- df -h /dev/shm",
-    "trainlaunch shell 3f9a2c11 -- py-spy dump --pid 7",
-)
-EXIT_CODES = (
-    "the shell's or the command's own; 125 for anything before it, 78 and 75 from the preflight, 128+n when signal n "
-    "ended it or trainlaunch"
-)
-ARGUMENTS = (
-    *RUN_ARGUMENTS,
-    argument("command", nargs="*", metavar="CMD", help="after `--`: a command instead of a shell (bash, else sh)"),
-    argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="sets",
-        metavar="FIELD=VALUE",
-        help="a job file: override one field, a dotted path and a YAML value; repeatable",
+USAGE = Usage(
+    examples=(
+        "trainlaunch shell job.yaml",
+        "trainlaunch shell job.yaml --target kubernetes -- df -h /dev/shm",
+        "trainlaunch shell 3f9a2c11 -- py-spy dump --pid 7",
+    ),
+    exit_codes=(
+        "the shell's or the command's own; 125 for anything before it, 78 and 75 from the preflight, 128+n "
+        "when signal n ended it or trainlaunch"
+    ),
+    arguments=(
+        *RUN_ARGUMENTS,
+        argument("command", nargs="*", metavar="CMD", help="after `--`: a command instead of a shell (bash, else sh)"),
+        argument(
+            "--set",
+            action="append",
+            default=[],
+            dest="sets",
+            metavar="FIELD=VALUE",
+            help="a job file: override one field, a dotted path and a YAML value; repeatable",
+        ),
     ),
 )
 

@@ -15,7 +15,7 @@ from trainlaunch.cli.arguments.measuring import (
     refuse_unwritable_lock,
 )
 from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import as_json, document, framed
 from trainlaunch.cli.output.streams import Streams, style_of, wrapped
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
@@ -33,14 +33,6 @@ if TYPE_CHECKING:
 BUDGET = "3m"
 MIN_SECONDS = 20  # seconds: a process must start and time some settings
 MAX_SECONDS = 24 * 3600
-EXAMPLES = (
-    "trainlaunch tune job.yaml",
-    "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
-)
-EXIT_CODES = (
-    "0 timed, 1 nothing could be timed or a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, "
-    "130 interrupted"
-)
 WHAT_RUNS = """\
 The job's own script, its training steps included, on the job's target and
 within its CPU and memory limits. It runs once, or once for each setting
@@ -49,12 +41,23 @@ confirm the result. A run is ended once it has told enough: what the script
 saves at the end of training it doesn't save, but evaluation and checkpoints
 of epochs that end sooner do run. It takes the budget, and a minute more
 where the script starts slowly."""
-ARGUMENTS = measuring_arguments(
-    WHAT_RUNS,
-    argument(
-        "--budget", default=BUDGET, metavar="TIME", help=f"how long it may take, like 90s or 10m (default: {BUDGET})"
+USAGE = Usage(
+    examples=(
+        "trainlaunch tune job.yaml",
+        "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
     ),
-    argument("--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"),
+    exit_codes="0 timed, 1 nothing could be timed or a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, "
+    "130 interrupted",
+    arguments=measuring_arguments(
+        WHAT_RUNS,
+        argument(
+            "--budget",
+            default=BUDGET,
+            metavar="TIME",
+            help=f"how long it may take, like 90s or 10m (default: {BUDGET})",
+        ),
+        argument("--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"),
+    ),
 )
 
 

@@ -13,7 +13,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_unsized,
 )
 from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS, refuse_place_elsewhere, store_of_plan
-from trainlaunch.cli.arguments.verb_table import argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.run_output import Screen, teller
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -22,28 +22,35 @@ from trainlaunch.rules import check_plan
 from trainlaunch.run.base.console import Console
 from trainlaunch.run.base.store import Starting
 
-EXAMPLES = (
-    "trainlaunch up job.yaml",
-    "trainlaunch up job.yaml --detach --set data_loader.batch_size=64",
-    "trainlaunch up job.yaml --target kubernetes --namespace research",
-)
-EXIT_CODES = (
-    "the job's own; 125 for anything before its first process or when no code exists, 75 and 78 from the preflight "
-    "(this machine, the files), 128+n when signal n ended it, 130 when Ctrl-C detached from a cluster"
-)
-ARGUMENTS = (
-    *job_arguments(),
-    KIND_ARGUMENT,
-    argument("-d", "--detach", action="store_true", help="start it and return; print its name"),
-    *PLACE_ARGUMENTS,
-    argument(
-        "--share-gpus",
-        action="store_true",
-        help="docker, compose, local: start on a GPU that a running job of ours has",
+USAGE = Usage(
+    examples=(
+        "trainlaunch up job.yaml",
+        "trainlaunch up job.yaml --detach --set data_loader.batch_size=64",
+        "trainlaunch up job.yaml --target kubernetes --namespace research",
     ),
-    argument("--replace", action="store_true", help="kubernetes: delete the same job first where it is there already"),
-    argument(
-        "--stop-on-interrupt", action="store_true", help="kubernetes: let Ctrl-C stop the job; it detaches otherwise"
+    exit_codes=(
+        "the job's own; 125 for anything before its first process or when no code exists, 75 and 78 from the "
+        "preflight (this machine, the files), 128+n when signal n ended it, 130 when Ctrl-C detached from a "
+        "cluster"
+    ),
+    arguments=(
+        *job_arguments(),
+        KIND_ARGUMENT,
+        argument("-d", "--detach", action="store_true", help="start it and return; print its name"),
+        *PLACE_ARGUMENTS,
+        argument(
+            "--share-gpus",
+            action="store_true",
+            help="docker, compose, local: start on a GPU that a running job of ours has",
+        ),
+        argument(
+            "--replace", action="store_true", help="kubernetes: delete the same job first where it is there already"
+        ),
+        argument(
+            "--stop-on-interrupt",
+            action="store_true",
+            help="kubernetes: let Ctrl-C stop the job; it detaches otherwise",
+        ),
     ),
 )
 
