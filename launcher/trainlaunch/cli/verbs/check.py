@@ -37,8 +37,8 @@ USAGE = Usage(
             type=Path,
             default=[Path()],
             metavar="PATH",
-            help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab and "
-            ".devcontainer are entered)",
+            help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab "
+            "and .devcontainer are entered)",
         ),
         *POLICY_ARGUMENTS,
         argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them"),
