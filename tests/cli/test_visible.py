@@ -18,8 +18,7 @@ from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.base.backend import ContainerInfo
-from trainlaunch.run.base.run_query import listing
-from trainlaunch.run.base.wording import held_by_same_job, not_yours
+from trainlaunch.run.base.run_query import held_by_same_job, listing, not_yours
 from trainlaunch.run.machine_status import _lines as status_lines
 from trainlaunch.run.machine_status import _Seen as Looked
 from trainlaunch.sanitize import one_line, sanitize, shown

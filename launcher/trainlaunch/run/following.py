@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Peak, Session, ShmReading
+from trainlaunch.run.base.console import another_attempt
 from trainlaunch.run.base.log_position import WHOLE, LogPart, position_of
 from trainlaunch.run.base.multi_node import Prefixed, containers_of_run, deciding, ends_of, merged
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of_run, preflight_never_ran, without_secrets
 from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.shm_reading import highest, measured_line, peak_of, read_from_health
-from trainlaunch.run.base.wording import another_attempt
 from trainlaunch.run.run_lock import keeper_of
 from trainlaunch.run.run_record import RunRecord
 

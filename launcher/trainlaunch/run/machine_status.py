@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Peak, ShmReading
+from trainlaunch.run.base.console import not_kept
 from trainlaunch.run.base.multi_node import deciding, newest_of
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of, read_whole_log, without_secrets
 from trainlaunch.run.base.run_query import Run
@@ -24,7 +25,6 @@ from trainlaunch.run.base.store import (
     ShmStatus,
     WorkerStatus,
 )
-from trainlaunch.run.base.wording import not_kept
 from trainlaunch.run.following import end_evidence, is_silent, peak_of_container, redaction
 from trainlaunch.run.run_lock import Keeper, keeper_of
 from trainlaunch.run.run_record import RunRecord

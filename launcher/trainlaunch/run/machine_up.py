@@ -21,7 +21,9 @@ from trainlaunch.run.base.console import (
     Outcome,
     Presses,
     attempt_aside,
+    expired,
     hang_watch,
+    not_kept,
     trapped_signals,
 )
 from trainlaunch.run.base.multi_node import containers_of_run
@@ -29,7 +31,6 @@ from trainlaunch.run.base.run_evidence import without_secrets
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
-from trainlaunch.run.base.wording import expired, not_kept
 from trainlaunch.run.following import end_evidence, follow_to_end, to_paste
 from trainlaunch.run.gpu_holds import reserve_gpus
 from trainlaunch.run.keeper import at_logout, remove_when_due, spawn_keeper, with_absolute_path

@@ -13,7 +13,7 @@ from trainlaunch.run.base.console import Console, Event, Events, Outcome
 from trainlaunch.run.base.container_shell import new_token, running_argv
 from trainlaunch.run.base.log_position import LogPart
 from trainlaunch.run.base.multi_node import at_once, by_node, deciding, newest_of, run_of, runs_among
-from trainlaunch.run.base.run_query import Run, RunQuery
+from trainlaunch.run.base.run_query import Run, RunQuery, no_such_attempt, no_such_run
 from trainlaunch.run.base.store import (
     ClusterPlace,
     Following,
@@ -25,7 +25,6 @@ from trainlaunch.run.base.store import (
     Starting,
     Tell,
 )
-from trainlaunch.run.base.wording import no_such_attempt, no_such_run
 from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.shell import run_in_container, run_own
 from trainlaunch.run.following import end_evidence, printed

@@ -25,14 +25,16 @@ from trainlaunch.run.base.console import (
     Events,
     Outcome,
     Presses,
+    another_attempt,
     attempt_aside,
+    not_started,
+    stopping,
 )
 from trainlaunch.run.base.multi_node import Prefixed, containers_of, deciding, prefix
 from trainlaunch.run.base.retry import backoff, may_retry
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE, EndNote, evidence_of, preflight_never_ran
 from trainlaunch.run.base.shm_reading import highest, measured_line
 from trainlaunch.run.base.watch import Log, Note, ShmWatch, load_symptoms, planned_shm
-from trainlaunch.run.base.wording import another_attempt, not_started, stopping
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.units import format_duration
 

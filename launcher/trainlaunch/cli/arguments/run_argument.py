@@ -16,7 +16,7 @@ from trainlaunch.cli.output.streams import Streams, standard_streams
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, TargetUnavailable, UsageError
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery, check_argument, matching, removable
+from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery, check_argument, matching, not_yours, removable
 from trainlaunch.targets import DEFAULT_TARGET, KUBERNETES, ON_THIS_MACHINE, TARGETS, target_record
 
 if TYPE_CHECKING:
@@ -237,6 +237,4 @@ def chosen_for_removal(args: argparse.Namespace, found: Sequence[Run]) -> Sequen
 
 
 def _all_alien(what: str, found: Sequence[Run]) -> TargetUnavailable:
-    from trainlaunch.run.base.wording import not_yours
-
     return TargetUnavailable([not_yours(what, found)])

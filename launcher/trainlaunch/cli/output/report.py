@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -59,7 +60,6 @@ def help_line(code: str) -> str:
 def unified_diff(file: str, have: str, now: str) -> Iterator[str]:
     """Yield the lines of a diff that `patch -p1` takes."""
     import difflib  # few results are diffs
-    import io
 
     name = file.lstrip("/")
     lines = difflib.unified_diff(list(io.StringIO(have)), list(io.StringIO(now)), f"a/{name}", f"b/{name}")

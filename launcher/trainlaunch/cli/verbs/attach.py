@@ -10,8 +10,8 @@ from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.run_output import Screen, follow_run
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.run.base.backend import ContainerInfo
+from trainlaunch.run.base.console import not_kept
 from trainlaunch.run.base.store import Following
-from trainlaunch.run.base.wording import not_kept
 from trainlaunch.sanitize import shown
 
 USAGE = Usage(

@@ -34,11 +34,10 @@ from trainlaunch.lint.files import files_of
 from trainlaunch.manuals import manuals
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import Reach
+from trainlaunch.rules.sources.source_text import TextFinding
 
 if TYPE_CHECKING:
     from trainlaunch.lint.linter import Linted
-    from trainlaunch.rules.sources.source_text import TextFinding
-
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 

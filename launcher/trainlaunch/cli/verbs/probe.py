@@ -19,7 +19,7 @@ from trainlaunch.cli.arguments.measuring import (
 from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
 from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import document
-from trainlaunch.cli.output.run_output import Screen
+from trainlaunch.cli.output.run_output import Screen, say_diagnoses
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError
@@ -218,6 +218,4 @@ def _explain(ran: MeasuringRun, measured: Measurement, streams: Streams) -> None
         streams.say(f"trainlaunch: the script itself ended with exit code {ran.exit_code}")
     if ran.evidence is None or measured.reason or not ran.exit_code:
         return
-    from trainlaunch.cli.output.run_output import say_diagnoses
-
     say_diagnoses(ran.evidence, streams, streams.say)

@@ -20,6 +20,7 @@ from trainlaunch.cli.output.streams import Streams
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import exit_of_signal
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.base.run_query import nothing_runs
 
 USAGE = Usage(
     examples=(
@@ -88,8 +89,6 @@ def _kind_of_terminal() -> str | None:
 
 
 def _into_run(args: argparse.Namespace) -> int:
-    from trainlaunch.run.base.wording import nothing_runs
-
     with allowed_runs(args) as (store, runs, _):
         code = store.enter(runs, args.command, _kind_of_terminal(), say_once)
         if code is None:

@@ -1,4 +1,4 @@
-"""What a follower of a run is given: the console that it writes to, and signals as events.
+"""What a follower of a run is given: the console that it writes to, what it says there, and signals as events.
 
 `tmux kill-session` sends SIGHUP twice, `timeout` SIGTERM twice, and wrappers hand on a Ctrl-C that a terminal sends to
 everybody: so one that comes again says nothing new. Only a second press of Ctrl-C does.
@@ -20,6 +20,7 @@ from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Chunk, Say
 from trainlaunch.run.base.watch import HangWatch
+from trainlaunch.units import format_duration
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
@@ -150,3 +151,38 @@ class Presses:
             self._first = event.at
             return False
         return event.at - self._first >= SAME_PRESS_SECONDS
+
+
+def expired(what: str, ttl: int) -> str:
+    """Return what is said when a run is removed whose ttl_after_finished of `ttl` seconds is over."""
+    return f"removed {what}: its ttl_after_finished {format_duration(ttl)} is over"
+
+
+def another_attempt(ended: int, limit: int, exit_code: int, wait: int = 0) -> str:
+    """Return what is said between attempt number `ended` and the next, which starts `wait` seconds later."""
+    later = f" in {format_duration(wait)} (restart.backoff)" if wait else ""
+    return f"attempt {ended} of {limit} ended with exit code {exit_code}; starting attempt {ended + 1}{later}"
+
+
+def not_kept(max_attempts: int, deadline: int | None) -> str:
+    """Return what a run goes without where no process keeps it, as a clause."""
+    off = [f"restart.max_attempts {max_attempts}"] * (max_attempts > 1)
+    off += [] if deadline is None else [f"active_deadline {format_duration(deadline)}"]
+    if not off:
+        return "nobody watches it for hangs"
+    return f"{' and '.join(off)} {'are' if len(off) > 1 else 'is'} off"
+
+
+def not_started(number: int, cause: LaunchError) -> str:
+    """Return what is said of a further attempt that can't be started; the code of the last one is then the run's."""
+    whys = (f"{each.code}: {each.message}; {each.fix}" for each in cause.diagnostics)
+    return f"attempt {number} can't be started: {'; '.join(whys)}"
+
+
+def stopping(why: str, grace: int, *, by: str) -> str:
+    """Return what is said when a job is told to end within `grace` seconds; `by` is the signal or deadline."""
+    kills = "Ctrl-C again" if by == CTRL_C else "Ctrl-C pressed twice"
+    said = f"{why}: stopping the job; it has {format_duration(grace)} to end, {kills} kills it"
+    if by != "SIGTERM":
+        return said
+    return f"{said}; whoever sent SIGTERM must wait longer than stop_grace_period {format_duration(grace)} with SIGKILL"

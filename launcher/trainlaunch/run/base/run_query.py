@@ -1,4 +1,6 @@
-"""Which runs the argument RUN means: an exact name, then a job, then the start of a run's id; and whose they are.
+"""Which runs the argument RUN means, whose they are, and what is said where none may be taken.
+
+RUN is an exact name, then a job, then the start of a run's id.
 
 A run on this machine says whose it is in a label, or in the record of a local run, and in no rendering. A name keeps
 people on one engine from ending each other's runs by accident. It is no lock: who may use an engine's socket may do
@@ -11,12 +13,16 @@ import os
 import pwd
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.sanitize import one_line
 from trainlaunch.units import counted
+
+if TYPE_CHECKING:
+    from trainlaunch.plan.launch_plan import LaunchPlan
+    from trainlaunch.run.base.backend import ContainerInfo
 
 MIN_PREFIX = 4
 MAX_LISTED = 10
@@ -25,6 +31,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
 OWNER_VARIABLE = "TRAINLAUNCH_OWNER"
 OWNER_KEY = "owner"  # of the label, after its prefix, and of a local run's record
 MEASURES = "measures"  # of the job that a run of `probe` or `tune` measures, as the owner's
+NAME_TAKEN = "TL506"
 ANYONE = "any"  # what --owner takes for the runs of all
 
 
@@ -132,3 +139,69 @@ def _user() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a uid without an account
         return str(os.getuid())
+
+
+def may_move(holder: ContainerInfo, plan: LaunchPlan) -> bool:
+    """Whether a new run of `plan` may rename who holds its name: an ended run of the caller's of the same job."""
+    return holder.ended and holder.job == plan.job.name and is_mine(holder.owner)
+
+
+def held_by_same_job(holder: ContainerInfo, name: str) -> Diagnostic:
+    """Return the error for a name that an earlier run of the same job still has (TL506); `name` is the new run's."""
+    job = holder.job
+    if not is_mine(holder.owner):
+        return Diagnostic(
+            NAME_TAKEN,
+            f"the name {holder.name} is held by a run of job {job} that is {holder.owner}'s",
+            f"give `--name {name}-2`",
+            why="a name is unique there, and what others started is left as it is",
+        )
+    return Diagnostic(
+        NAME_TAKEN,
+        f"job {job} is {holder.status} already, as {holder.noun} {holder.name}",
+        f"follow it with `trainlaunch logs -f {job}`, or end it with `trainlaunch down {job}`",
+        why="one run of a job at a time holds its name",
+    )
+
+
+def no_such_run(place: str, job: str, known: set[str], *, fix: str, owner: str | None = None) -> Diagnostic:
+    """Return the error for a RUN that nothing in a place is called (TL510); `known` are the jobs with runs there.
+
+    `owner` is the one whose runs alone were looked at.
+    """
+    of_owner = "" if owner in {None, ANYONE} else f" of {owner}"
+    return Diagnostic(
+        "TL510",
+        f"{place} has no run of job {job}{of_owner}",
+        fix,
+        why=f"it has runs of {', '.join(sorted(known))}" if known else "it has no runs of trainlaunch at all",
+    )
+
+
+def no_such_attempt(run: str, attempt: int, known: Iterable[int]) -> Diagnostic:
+    """Return the error for an attempt that a run has not made, or of which nothing is kept (TL510)."""
+    numbers = ", ".join(map(str, sorted(set(known)))) or "none"
+    return Diagnostic(
+        "TL510", f"{run} has no attempt {attempt}", "give --attempt one of those", why=f"it has {numbers}"
+    )
+
+
+def not_yours(what: str, found: Sequence[Run]) -> Diagnostic:
+    """Return the error for a RUN that only runs of other people are called (TL510)."""
+    owners = ", ".join(sorted({each.owner or "nobody that is named" for each in found}))
+    return Diagnostic(
+        "TL510",
+        f"no run of {what} is yours",
+        "add `--owner any`, or `--owner NAME` with one of those",
+        why=f"it has {counted(len(found), 'run')} of {owners}",
+    )
+
+
+def nothing_runs(what: str) -> Diagnostic:
+    """Return the error for a RUN of which nothing of the caller's runs now (TL510)."""
+    return Diagnostic(
+        "TL510",
+        f"nothing of yours that {what} means runs now",
+        "give the job file for a container of its own: `trainlaunch shell job.yaml`; `trainlaunch ps` lists runs",
+        why="a shell enters a container that runs; one that has ended can't be entered",
+    )

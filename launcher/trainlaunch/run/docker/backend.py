@@ -15,9 +15,9 @@ from trainlaunch.plan.target_names import node_names
 from trainlaunch.run.base.backend import ContainerInfo, Position, Say, Session, ShmReading
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.multi_node import at_once
+from trainlaunch.run.base.run_query import may_move
 from trainlaunch.run.base.sessions import LoggedSession, ReconnectingSession
 from trainlaunch.run.base.shm_reading import read_from_health, read_from_proc
-from trainlaunch.run.base.wording import may_move
 from trainlaunch.run.docker.checks import host_findings, name_taken, shares_this_host, start_refused, volume_findings
 from trainlaunch.run.docker.client import (
     CONFLICT,

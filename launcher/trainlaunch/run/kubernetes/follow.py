@@ -11,11 +11,10 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_INTERRUPTED
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import POD
-from trainlaunch.run.base.console import HANGUP, Console, Event, Events, Presses, attempt_aside
+from trainlaunch.run.base.console import HANGUP, Console, Event, Events, Presses, attempt_aside, stopping
 from trainlaunch.run.base.log_position import WHOLE, LogPart
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE
 from trainlaunch.run.base.watch import PlannedShm
-from trainlaunch.run.base.wording import stopping
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.logs import is_silent
 from trainlaunch.run.kubernetes.objects import Reference, delete, pods_path

@@ -15,7 +15,7 @@ from trainlaunch.kinds import POD, workloads
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
 from trainlaunch.run.base.backend import Say
-from trainlaunch.run.base.wording import NAME_TAKEN
+from trainlaunch.run.base.run_query import NAME_TAKEN
 from trainlaunch.run.kubernetes.api_errors import HTTP_CONFLICT, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.field_lookup import refusals

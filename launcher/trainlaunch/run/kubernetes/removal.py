@@ -10,7 +10,7 @@ from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB, POD, SERVICE, workloads
 from trainlaunch.plan.plan_label import whole_number
 from trainlaunch.run.base.backend import Say
-from trainlaunch.run.base.wording import expired
+from trainlaunch.run.base.console import expired
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.objects import (
     JOB_LABEL,

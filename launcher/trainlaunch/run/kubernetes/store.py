@@ -13,7 +13,7 @@ from trainlaunch.run.base.backend import Chunk, Say
 from trainlaunch.run.base.console import Console, Event, Events, Outcome
 from trainlaunch.run.base.container_shell import new_token, planned_argv, running_argv
 from trainlaunch.run.base.log_position import LogPart
-from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery
+from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery, no_such_run
 from trainlaunch.run.base.store import (
     ClusterPlace,
     Following,
@@ -24,7 +24,6 @@ from trainlaunch.run.base.store import (
     Starting,
     Tell,
 )
-from trainlaunch.run.base.wording import no_such_run
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
 from trainlaunch.run.kubernetes.follow import end_of_run

@@ -14,12 +14,20 @@ from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
-from trainlaunch.run.base.console import DEADLINE, Console, Event, Events, Outcome, hang_watch, trapped_signals
+from trainlaunch.run.base.console import (
+    DEADLINE,
+    Console,
+    Event,
+    Events,
+    Outcome,
+    another_attempt,
+    hang_watch,
+    trapped_signals,
+)
 from trainlaunch.run.base.log_position import WHOLE
 from trainlaunch.run.base.retry import may_retry
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
 from trainlaunch.run.base.watch import planned_shm
-from trainlaunch.run.base.wording import another_attempt
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.exit_status import evidence_of_end, evidence_of_ended, with_liveness
 from trainlaunch.run.kubernetes.follow import End, Follower, FollowOptions

@@ -18,9 +18,9 @@ from trainlaunch.rules.plan.target_effects import not_applied_on_a_host
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session, ShmReading
 from trainlaunch.run.base.log_position import TimePosition
 from trainlaunch.run.base.private_files import UnusableState, state_root
+from trainlaunch.run.base.run_query import NAME_TAKEN, held_by_same_job, may_move
 from trainlaunch.run.base.sessions import LoggedSession
 from trainlaunch.run.base.shm_reading import OwnChecks
-from trainlaunch.run.base.wording import NAME_TAKEN, held_by_same_job, may_move
 from trainlaunch.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
 from trainlaunch.run.local.log import part_of_log
 from trainlaunch.run.local.process_spec import comparison, local_findings, process_spec, start_keeper
