@@ -25,7 +25,6 @@ from trainlaunch.run.base.store import (
     Tell,
 )
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
 from trainlaunch.run.kubernetes.follow import end_of_run
 from trainlaunch.run.kubernetes.kubeconfig import find_access
 from trainlaunch.run.kubernetes.objects import ForbiddenKinds
@@ -34,7 +33,7 @@ from trainlaunch.run.kubernetes.pods import Pod
 from trainlaunch.run.kubernetes.removal import remove_orphans, remove_runs
 from trainlaunch.run.kubernetes.runs import exit_code_of, owned_runs, pods_of_run, state_now, who_am_i
 from trainlaunch.run.kubernetes.shell import own_pod, run_in_pod
-from trainlaunch.run.kubernetes.status import report, status_of
+from trainlaunch.run.kubernetes.status import evidence_of_ended, report, status_of
 from trainlaunch.run.kubernetes.up import follow, run_apart, start
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import format_size

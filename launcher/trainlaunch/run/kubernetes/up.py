@@ -29,13 +29,13 @@ from trainlaunch.run.base.retry import may_retry
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
 from trainlaunch.run.base.watch import planned_shm
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.exit_status import evidence_of_end, evidence_of_ended, with_liveness
 from trainlaunch.run.kubernetes.follow import End, Follower, FollowOptions
 from trainlaunch.run.kubernetes.launch import Launch
 from trainlaunch.run.kubernetes.objects import delete, get_object, wait_until_gone
 from trainlaunch.run.kubernetes.output import Output
 from trainlaunch.run.kubernetes.removal import remove_expired
 from trainlaunch.run.kubernetes.runs import ClusterRun, Identity, who_am_i
+from trainlaunch.run.kubernetes.status import evidence_of_end, evidence_of_ended, with_liveness
 from trainlaunch.sanitize import shown
 
 
