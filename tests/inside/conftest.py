@@ -21,7 +21,8 @@ from tests.preflight.conftest import run_cases, shell, start_programs
 
 __all__ = ["run_cases", "shell", "start_programs"]
 SECONDS = 300  # on a machine that does much else
-SOCKETS = "/tmp/pymp-"  # Python's own, of workers that are killed because their script has ended
+# Python's own, of workers that are killed because their script has ended; and what torch leaves of a run.
+OF_OTHERS = ("/tmp/pymp-", "/tmp/torchinductor_", "/tmp/torchelastic_")
 PLACE = ("--workdir=/job", "--shm-size=1g")
 
 
@@ -95,7 +96,7 @@ def forked(case_servers: CaseServers, torch_image: str, shared_folder: Path) -> 
         request = {"command": command, "env": dict(env), "seconds": SECONDS}
         answer = case_servers.ask(settings, request, 2 * SECONDS)
         assert isinstance(answer["code"], int), answer
-        left = [each for each in answer["left"] if not each.startswith(SOCKETS)]
+        left = [each for each in answer["left"] if not each.startswith(OF_OTHERS)]
         assert (left, answer["differs"]) == ([], []), f"left behind: {left} {answer['differs']}\n{answer['err']}"
         return separated(answer["code"], answer["out"], answer["err"])
 

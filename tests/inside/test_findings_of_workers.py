@@ -57,7 +57,7 @@ def test_a_worker_that_hangs_until_the_probe_ends_is_shown_too(inside: Inner) ->
     """Most loaders have no timeout: the seconds of the probe end the script."""
     sooner = (
         "from trainlaunch_inside.probe import ending\nending._GRACE = 0.5\n"
-        "from trainlaunch_inside.probe.checks import worker_hang\nworker_hang.LONGEST = 1.0\n"
+        "from trainlaunch_inside.probe.checks import worker_failures\nworker_failures.MAX_WAIT_SECONDS = 1.0\n"
     )
     ran = inside((IMPORTS + sooner + LOCKED).replace("STATED", ""), seconds=2)
     assert (ran.code, ran.one("end")["reason"]) == (0, "seconds")

@@ -26,7 +26,7 @@ class Pairs(Data):
 """
 PART = "def part(count):\n    return torch.utils.data.Subset(Data() if count <= 400 else Long(), range(count))\n"
 PART = f"class Long(Data):\n    def __len__(self):\n        return 4000\n{PART}"
-SOONER = "from trainlaunch_inside.tune import loops\nloops.UNSEEN = ((50, 3.0), (4, 60.0))\n"
+SOONER = "from trainlaunch_inside.tune import watched_loops\nwatched_loops.UNSEEN = ((50, 3.0), (4, 60.0))\n"
 PERSISTENT = "loader = DataLoader(data, 2, num_workers=1, persistent_workers=True)\n"
 SPAWN = "__import__('torch.multiprocessing').multiprocessing.set_start_method('spawn', force=True)"
 

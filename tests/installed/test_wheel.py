@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -81,7 +82,10 @@ STARTED = "import sys\nsys.modules.update({hidden})\nfrom trainlaunch.cli.main i
 
 @pytest.mark.parametrize(
     ("removed", "hidden", "fix"),
-    [("jinja2", {"jinja2": None}, "pip install --editable"), ("templates", {}, "install trainlaunch again")],
+    [
+        ("jinja2", {"jinja2": None}, f"pip install --editable {shlex.quote(str(ROOT))}`"),
+        ("templates", {}, "install trainlaunch again"),
+    ],
 )
 def test_a_checkout_that_can_not_render_says_what_is_missing(
     removed: str, hidden: dict[str, None], fix: str, tmp_path: Path

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import Any
 
+import pytest
 from trainlaunch.run.kubernetes.runs import OWNER_KEY, owner_hash
 
-from tests.kubernetes.asking import apply
+from tests.kubernetes.asking import apply, wait_until
 from tests.kubernetes.contract.user import Running, User
 from tests.kubernetes.kinds import JOBS
 from tests.kubernetes.pods import Pod
@@ -145,3 +147,19 @@ def test_a_malformed_run_deletes_nothing(user: User, fake: FakeCluster) -> None:
         assert verb(user, "down", typed, *HERE).process.returncode == 2
     assert fake.objects() == before
     assert user.runs("down").process.returncode == 0
+
+
+@pytest.mark.parametrize("removed", [False, True], ids=["Ctrl-C", "removed"])
+def test_wait_prints_no_document_of_a_run_that_goes_on_or_is_gone(user: User, fake: FakeCluster, removed: bool) -> None:
+    """A script would take it for the run's end. The code is that of `wait` without `-o json`."""
+    fake.pods_do(waits)
+    assert user.up("-d", command=["true"]).end() == 0
+    before = len(fake.asked("watch", "pods"))
+    wait = user.starts("wait", "job.yaml", "-o", "json")
+    wait_until(lambda: len(fake.asked("watch", "pods")) > before)
+    if removed:
+        assert user.runs("down").process.returncode == 0
+    else:
+        wait.tell(signal.SIGINT)
+    assert wait.end() in ({125, 143} if removed else {130}), wait.words()  # 143 where the pod's end came before
+    assert (bytes(wait.out), "TL510" in wait.said) == (b"", False), wait.words()

@@ -57,6 +57,7 @@ class StoreContract:
         assert status["name"] in started.stdout
         (container,) = status["containers"]
         assert (container["state"], container["exit_code"], container["attempt"]) == ("running", None, 1)
+        assert container["oom_killed"] is None
         (listed,) = self.listed(trainlaunch, options, status["job"])
         assert {listed[each] for each in ONLY_LOOKED_AT} == {None}
         same = ("run", "name", "target", "owner", "state", "exit_code", "attempt", "created", "started")

@@ -220,7 +220,8 @@ def test_a_verb_asks_no_more_where_more_runs_are_kept(
     assert all(len(after) <= len(before) for before, after in counts.values()), counts
     proxy.asked.clear()
     told = trainlaunch("ps", "-o", "json", env=host)
-    own = [each["id"] for each in json.loads(told.stdout)["runs"] if each["job"] == job_name]
+    runs = [each for each in json.loads(told.stdout)["runs"] if each["job"] == job_name]
+    own = [container["id"] for each in runs for container in each["containers"]]
     assert len(own) == 3
     assert [sum(name in each for each in proxy.asked) for name in own] == [1, 1, 1]
 

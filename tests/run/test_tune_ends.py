@@ -99,7 +99,7 @@ def test_a_setting_that_hangs_ends_with_the_budget(
 ) -> None:
     """What was timed before stands."""
     monkeypatch.setattr(searching, "OVER", 1.0)
-    monkeypatch.setattr("trainlaunch.cli.tune.SHORTEST", 1)
+    monkeypatch.setattr("trainlaunch.cli.verbs.tune.MIN_SECONDS", 1)
     done = trainlaunch("tune", str(tuned(tuning(before="time.sleep(1000 * (setting[0] == 2))"))), "--budget", "5s")
     assert done.returncode == 0, done.stderr
     assert "the budget was over while 2 workers were timed" in " ".join(done.stdout.split())

@@ -107,7 +107,8 @@ def code_of(backend: Backend, container: ContainerInfo, session: Session, say: C
     if container.exit_code is None and container.status != "running":
         now = backend.inspect(container.id)  # the engine answers 0 for one that was never started
         if now is not None and now.exit_code is None:
-            say(f"container {container.name} was created and has not started, so it has no exit code")
+            why = now.error or "it was created and has not started"
+            say(f"{now.noun} {now.name} has no exit code: {why}")
             return EXIT_BEFORE_START
     return code
 

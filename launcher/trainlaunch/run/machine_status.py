@@ -94,7 +94,7 @@ def _container(container: ContainerInfo, seen: _Seen | None) -> ContainerStatus:
         reason=None,
         message=container.error or None,
         exit_code=container.exit_code,
-        oom_killed=container.oom_killed,
+        oom_killed=container.oom_killed if container.ended else None,
         restarts=None,
         health=container.health or None,
         health_output=container.health_output or None,
@@ -105,7 +105,7 @@ def _container(container: ContainerInfo, seen: _Seen | None) -> ContainerStatus:
             used=reading.used if reading else None,
             peak=peak.held if peak else None,
             size=reading.size if reading else (container.own_shm if container.private_shm else None),
-            need=container.planned.need,
+            need=None if container.planned.unsized else container.planned.need,
         ),
         workers=WorkerStatus(reading.workers if reading else None, container.planned.processes),
     )
@@ -232,7 +232,8 @@ def look_into(backend: Backend, container: ContainerInfo) -> Live:
 
 
 def _sentence(container: ContainerInfo, seen: ContainerSnapshot | None) -> str:
-    parts = [f"{container.noun} {container.name} runs"]
+    does = "runs" if container.status == "running" else "was created and has not started"
+    parts = [f"{container.noun} {container.name} {does}"]
     if container.health:
         parts.append(container.health + (f" ({container.health_output.strip()})" if container.health_output else ""))
     if seen is not None:

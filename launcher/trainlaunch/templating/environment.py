@@ -60,7 +60,7 @@ def constant_text(name: str) -> str:
 
 
 def _unprepared(message: str) -> UsageError:
-    folder = shlex.quote(str(_PACKAGE.parent))
+    folder = shlex.quote(str(TEMPLATES.parent))
     fix = f"run `{shlex.quote(sys.executable)} -m pip install --editable {folder}`"
     if not TEMPLATES.is_dir():
         fix = "install trainlaunch again, as its README says: templates are neither built nor beside the package"

@@ -33,7 +33,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         streams.result(document(report.status.document()))
         return int(report.bad)
     for line in report.lines:
-        streams.row(line, FACTS)
+        node = line[: line.find("] ") + 2] if line.startswith("[") else ""
+        streams.row(line, len(node) + FACTS)
     for line in (report.status.suggestion or "").splitlines():
         streams.show(f"{line}\n")
     for line in report.further:

@@ -10,8 +10,7 @@ from trainlaunch.cli.arguments.verb_table import Usage
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.run_output import follow_run
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.run.base.run_query import RunQuery
-from trainlaunch.run.base.store import Following
+from trainlaunch.run.base.store import ENDED, Following
 
 USAGE = Usage(
     examples=("trainlaunch wait job.yaml", "trainlaunch up -d job.yaml && trainlaunch wait job.yaml"),
@@ -30,9 +29,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     with newest_run(args, streams) as (store, run):
         code = follow_run(store, run, Following(part=None), streams)
         if args.output == "json":
-            known = store.runs()
-            ended = next((each for each in known if (each.job, each.id) == (run.job, run.id)), None)
-            if ended is None:
-                raise store.none_found(RunQuery(args.job, run.job), known, args.owner, streams.say)
-            streams.result(document(store.report(ended, streams.say).status.document()))
+            now = next((each for each in store.runs() if (each.job, each.id) == (run.job, run.id)), None)
+            status = None if now is None else store.report(now, streams.say).status
+            if status is not None and status.state in ENDED:  # else it was left alone, or removed meanwhile
+                streams.result(document(status.document()))
     return code

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.run.base.console import Console, Event, Events, Outcome
 
-PENDING, RUNNING, SUCCEEDED, FAILED = STATES = ("pending", "running", "succeeded", "failed")
+PENDING, RUNNING, SUCCEEDED, FAILED = ("pending", "running", "succeeded", "failed")
+ENDED = (SUCCEEDED, FAILED)
 
 
 class ShmStatus(NamedTuple):
