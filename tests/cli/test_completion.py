@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli.arguments.grammar import verbs
-from trainlaunch.cli.arguments.verb_table import VERBS
+from trainlaunch.cli.arguments.verb_table import VERBS, add_arguments
 from trainlaunch.cli.verbs import completion
+from trainlaunch.cli.verbs.completion import verbs
 
 WRITERS = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}
 # Text typed before Tab, and what must be offered, and what must not.
@@ -211,7 +211,7 @@ def test_bash_keeps_a_name_with_a_space_whole(workplace: Path) -> None:
 def test_every_option_of_the_parser_is_known(verb: str) -> None:
     """An option that someone adds is completed without another change."""
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"trainlaunch.cli.verbs.{verb}").add_arguments(parser)
+    add_arguments(parser, importlib.import_module(f"trainlaunch.cli.verbs.{verb}").USAGE.arguments)
     flags = {flag for action in parser._actions for flag in action.option_strings}
     known = next(each for each in verbs() if each.name == verb)
     assert {flag for option in known.options for flag in option.flags} == flags

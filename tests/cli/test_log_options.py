@@ -6,7 +6,8 @@ import argparse
 import time
 
 import pytest
-from trainlaunch.cli.arguments.log_options import add_log_arguments, part_of
+from trainlaunch.cli.arguments.verb_table import add_arguments
+from trainlaunch.cli.verbs.logs import PART_ARGUMENTS, part_of
 from trainlaunch.errors import UsageError
 from trainlaunch.run.base.clock import SECOND, nanoseconds
 from trainlaunch.run.base.log_position import WHOLE, LogPart
@@ -17,7 +18,7 @@ from tests.conftest import Runs
 def asked(*words: str) -> LogPart:
     """Return the part that the options ask for."""
     parser = argparse.ArgumentParser()
-    add_log_arguments(parser)
+    add_arguments(parser, PART_ARGUMENTS)
     return part_of(parser.parse_args(words))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from trainlaunch.cli.arguments.verb_table import VERBS
 from trainlaunch.cli.output.report import framed
-from trainlaunch.cli.output.text_style import TextStyle, wrapped
+from trainlaunch.cli.output.streams import TextStyle, wrapped
 from trainlaunch.diagnostics import Diagnostic, Span
 
 from tests.jobs import write_job

@@ -9,9 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli.output.run_output import bare_evidence
+from trainlaunch.cli.output.run_output import Screen, bare_evidence
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.sanitize import shown
 

@@ -53,9 +53,7 @@ def test_plan_loads_nothing_costly_and_no_renderer(installed: Path) -> None:
 
 def test_what_starts_a_run_loads_nothing_for_its_end(installed: Path) -> None:
     """The symptoms are loaded while the engine starts the container, and other targets' backends not at all."""
-    needed = ", ".join(
-        f"trainlaunch.run.{each}" for each in ("stores", "machine_store", "machine_up", "docker.backend")
-    )
+    needed = ", ".join(f"trainlaunch.run.{each}" for each in ("stores", "machine_up", "docker.backend"))
     program = f"import sys, trainlaunch.cli.verbs.up, {needed}; print('\\n'.join(sys.modules))"
     done = subprocess.run([str(installed), "-I", "-c", program], capture_output=True, text=True, timeout=60, check=True)
     loaded = set(done.stdout.splitlines())

@@ -11,18 +11,14 @@ from typing import Any
 
 import pytest
 from trainlaunch.cli.output.report import annotation, document, framed
-from trainlaunch.cli.output.run_output import bare_evidence, framed_diagnosis
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.terminal import Screen
-from trainlaunch.cli.output.text_style import TextStyle
-from trainlaunch.cli.output.text_table import table
+from trainlaunch.cli.output.run_output import Screen, bare_evidence, framed_diagnosis
+from trainlaunch.cli.output.streams import Streams, TextStyle, table
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.base.backend import ContainerInfo
-from trainlaunch.run.base.run_query import listing
-from trainlaunch.run.base.wording import held_by_same_job, not_yours
+from trainlaunch.run.base.run_query import held_by_same_job, listing, not_yours
 from trainlaunch.run.machine_status import _lines as status_lines
 from trainlaunch.run.machine_status import _Seen as Looked
 from trainlaunch.sanitize import one_line, sanitize, shown

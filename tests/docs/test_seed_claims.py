@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from trainlaunch.cli.arguments.verb_table import add_arguments
 from trainlaunch.manuals import find_manual
 
 from tests.conftest import Runs
@@ -59,7 +60,7 @@ def is_a_command(words: list[str]) -> bool:
     if words[:1] != ["trainlaunch"]:
         return False
     parser = argparse.ArgumentParser(exit_on_error=False)
-    importlib.import_module(f"trainlaunch.cli.verbs.{words[1]}").add_arguments(parser)
+    add_arguments(parser, importlib.import_module(f"trainlaunch.cli.verbs.{words[1]}").USAGE.arguments)
     try:
         parser.parse_args(words[2:])
     except (argparse.ArgumentError, SystemExit):

@@ -7,7 +7,7 @@ import signal
 from typing import Any
 
 import pytest
-from trainlaunch.run.kubernetes.owned_runs import OWNER_KEY, owner_hash
+from trainlaunch.run.kubernetes.runs import OWNER_KEY, owner_hash
 
 from tests.kubernetes.asking import apply, wait_until
 from tests.kubernetes.contract.user import Running, User

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.keeper import Logout, at_logout, outcome
 from trainlaunch.run.local.backend import LocalBackend
-from trainlaunch.run.logout import Logout, at_logout, outcome
 
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob

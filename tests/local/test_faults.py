@@ -185,7 +185,7 @@ def test_a_full_disk_costs_output_and_neither_the_job_nor_its_code(tmp_path: Pat
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
         "from trainlaunch.run.local.keeper import LogWriter\n"
-        "from trainlaunch.run.local.overflow import Overflow\n"
+        "from trainlaunch.run.local.follow import Overflow\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "log = LogWriter(Path(sys.argv[1]), Overflow())\n"
         "log.write(1, b'first\\n')\n"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trainlaunch.run.base.signals import SAME_PRESS_SECONDS
+from trainlaunch.run.base.console import SAME_PRESS_SECONDS
 from trainlaunch.run.local.state import RunFolder
 
 from tests.conftest import Runs

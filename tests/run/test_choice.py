@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pytest
 from trainlaunch.errors import UsageError
-from trainlaunch.run.base.run_query import RunQuery, check_argument, matching, newest_allowed, removable
+from trainlaunch.run.base.run_query import Run, RunQuery, check_argument, matching, removable
 
 
-class Known(NamedTuple):
-    """A run as a target would tell of it."""
-
-    job: str
-    id: str
-    name: str = ""
-    owner: str = "me"
-    running: bool = False
-    created: float = 0.0
-    state: str = "exited"
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Its names."""
-        return frozenset({self.name or self.job, self.id})
-
-    @property
-    def is_mine(self) -> bool:
-        """Whether it is the caller's."""
-        return self.owner == "me"
+def known(job: str, run: str, name: str = "", *, owner: str = "me", created: float = 0.0, running: bool = False) -> Run:
+    """Return a run as a target would tell of it; those without a name have their job's."""
+    names = frozenset({name or job, run})
+    return Run("docker", job, run, names, owner, owner == "me", running, created, "exited", held=None)
 
 
-OLD = Known("mnist", "3f9a2c11", "mnist-3f9a2c11", created=1.0)
-NEW = Known("mnist", "3f9a77aa", created=2.0)
-OTHER_NAME = Known("mnist", "5dc0ffee", "second", created=3.0)
-OTHER_JOB = Known("cifar", "abcdef01", created=4.0)
+OLD = known("mnist", "3f9a2c11", "mnist-3f9a2c11", created=1.0)
+NEW = known("mnist", "3f9a77aa", created=2.0)
+OTHER_NAME = known("mnist", "5dc0ffee", "second", created=3.0)
+OTHER_JOB = known("cifar", "abcdef01", created=4.0)
 ALL = (OLD, NEW, OTHER_NAME, OTHER_JOB)
 
 
@@ -52,21 +34,21 @@ ALL = (OLD, NEW, OTHER_NAME, OTHER_JOB)
         ("5DC0", ()),
     ],
 )
-def test_a_name_then_a_job_then_the_start_of_an_id(typed: str, meant: tuple[Known, ...]) -> None:
+def test_a_name_then_a_job_then_the_start_of_an_id(typed: str, meant: tuple[Run, ...]) -> None:
     """Newest first; three digits are no id, and letters beyond f neither."""
     assert matching(ALL, RunQuery(typed)) == meant
 
 
 def test_an_exact_name_wins_over_a_job_of_that_name() -> None:
     """A run that `--name cifar` gave its name is not the runs of job cifar."""
-    named = Known("mnist", "11112222", "cifar")
+    named = known("mnist", "11112222", "cifar")
     assert matching((*ALL, named), RunQuery("cifar")) == (named,)
     assert matching((*ALL, named), RunQuery("job.yaml", "cifar")) == (OTHER_JOB,)
 
 
 def test_a_job_wins_over_the_start_of_an_id() -> None:
     """A job may be called `beef`."""
-    beef, run = Known("beef", "00001111"), Known("mnist", "beef0000")
+    beef, run = known("beef", "00001111"), known("mnist", "beef0000")
     assert matching((beef, run), RunQuery("beef")) == (beef,)
     assert matching((beef, run), RunQuery("beef0")) == (run,)
 
@@ -98,11 +80,11 @@ def test_down_takes_the_one_that_runs_else_the_newest() -> None:
     "found",
     [
         (NEW._replace(running=True), OLD._replace(running=True)),
-        (NEW._replace(running=True), OLD._replace(owner="bob")),
-        (NEW._replace(owner=""),),
+        (NEW._replace(running=True), OLD._replace(owner="bob", is_mine=False)),
+        (NEW._replace(owner="", is_mine=False),),
     ],
 )
-def test_down_refuses_where_it_would_guess_or_take_somebody_elses(found: tuple[Known, ...]) -> None:
+def test_down_refuses_where_it_would_guess_or_take_somebody_elses(found: tuple[Run, ...]) -> None:
     """TL119 with each run, its state and its owner."""
     with pytest.raises(UsageError) as refused:
         removable(found, "mnist")
@@ -111,15 +93,9 @@ def test_down_refuses_where_it_would_guess_or_take_somebody_elses(found: tuple[K
     assert all(each.id in problem.why and (each.owner or "no owner") in problem.why for each in found)
 
 
-def test_the_newest_of_mine() -> None:
-    """Others' are passed over by verbs that only look."""
-    assert newest_allowed((NEW._replace(owner="bob"), OLD)) == OLD
-    assert newest_allowed((NEW._replace(owner="bob"),)) is None
-
-
 def test_a_long_list_is_cut() -> None:
     """Ten, and how many more."""
-    many = tuple(Known("mnist", f"{each:08x}", running=True) for each in range(40))
+    many = tuple(known("mnist", f"{each:08x}", running=True) for each in range(40))
     with pytest.raises(UsageError) as refused:
         removable(many, "mnist")
     assert refused.value.diagnostics[0].why.count("\n") == 11

@@ -18,7 +18,7 @@ from trainlaunch.policy import read_job
 from trainlaunch.rules import plan_job
 from trainlaunch.run.backends import compose_backend
 from trainlaunch.run.base.backend import Session
-from trainlaunch.run.base.signals import SAME_PRESS_SECONDS
+from trainlaunch.run.base.console import SAME_PRESS_SECONDS
 from trainlaunch.run.compose.backend import ComposeBackend
 from trainlaunch.run.docker.backend import DockerBackend
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from trainlaunch.run.base.clock import seconds
 from trainlaunch.run.base.shm_reading import read_from_health
-from trainlaunch.run.docker.inspect import alien_label, started_from
+from trainlaunch.run.docker.containers import alien_label, started_from
 
 
 @pytest.mark.parametrize(

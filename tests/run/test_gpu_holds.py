@@ -14,7 +14,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.run import gpu_holds
 from trainlaunch.run.base.host_gpus import gpu_uuids, held_by, held_in
-from trainlaunch.run.docker.create_body import run_labels
+from trainlaunch.run.docker.containers import run_labels
 from trainlaunch.run.gpu_holds import reserve_gpus
 
 from tests.conftest import Runs

@@ -24,7 +24,7 @@ pytestmark = [
 ]
 # An engine that is away is given up sooner, and one that is silent is asked sooner.
 SOON = (
-    "import sys, trainlaunch.run.base.reconnect as lasting, trainlaunch.run.docker.streams as following\n"
+    "import sys, trainlaunch.run.base.sessions as lasting, trainlaunch.run.docker.streams as following\n"
     "lasting.BACK_SECONDS, following.LOOK_SECONDS = 2.0, 0.5\n"
     "from trainlaunch.cli.main import main; sys.exit(main())"
 )

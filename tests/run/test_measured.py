@@ -14,7 +14,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.plan_label import Planned, planned_of
 from trainlaunch.plan.shared_memory import PAGE, semaphores
 from trainlaunch.run.base.backend import Peak, ShmReading
-from trainlaunch.run.base.shm_peak import highest, measured_line, peak_of
+from trainlaunch.run.base.shm_reading import highest, measured_line, peak_of
 from trainlaunch.units import GIB, MIB
 
 from tests.jobs import plan_with

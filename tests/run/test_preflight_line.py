@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.container.preflight import SCRIPT_MARK, preflight_behind_entrypoint, preflight_text
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE, PREFLIGHT, PreflightLine, lacks_preflight
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE, PREFLIGHT, PreflightLine, lacks_preflight
 
 from tests.conftest import Runs
 from tests.jobs import plan_with
@@ -82,7 +82,7 @@ def test_a_good_run_whose_log_is_gone_stays_0(
     trainlaunch: Runs, make_job: Callable[..., Path], job_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Emptied under the engine, as disks are saved in a hurry; also where nobody here saw it run."""
-    monkeypatch.setattr("trainlaunch.run.base.preflight_line.BRIEF_SECONDS", 1.0)
+    monkeypatch.setattr("trainlaunch.run.base.run_evidence.BRIEF_SECONDS", 1.0)
     made = make_job(image_entrypoint=["/usr/bin/env"], command=["sh", "-c", "sleep 1.5; echo trained"])
     assert trainlaunch("up", str(made)).returncode == 0
     (container,) = containers_of(job_name)

@@ -16,10 +16,9 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.base.backend import Chunk
-from trainlaunch.run.base.console import Console, Outcome
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE
+from trainlaunch.run.base.console import Console, Event, Events, Outcome, trapped_signals
 from trainlaunch.run.base.retry import backoff
-from trainlaunch.run.base.signals import Event, Events, trapped_signals
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE
 from trainlaunch.run.supervise import DEADLINE, Supervisor
 
 from tests.jobs import plan_with
@@ -275,7 +274,7 @@ def test_a_target_that_refuses_the_first_attempt_is_an_error(tmp_path: Path) -> 
 def test_a_signal_that_comes_again_at_the_end_takes_no_exit_code(number: signal.Signals) -> None:
     """`timeout` sends two; a loaded machine may deliver the second when `up` is about to end with the job's code."""
     program = (
-        "import queue, signal, sys\nfrom trainlaunch.run.base.signals import trapped_signals\n"
+        "import queue, signal, sys\nfrom trainlaunch.run.base.console import trapped_signals\n"
         "with trapped_signals(queue.SimpleQueue()):\n    signal.raise_signal(int(sys.argv[1]))\n"
         "signal.raise_signal(int(sys.argv[1]))\nsys.exit(7)"
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.run.base.signals import SAME_PRESS_SECONDS
+from trainlaunch.run.base.console import SAME_PRESS_SECONDS
 
 from tests.conftest import Runs
 from tests.run.conftest import containers_of, docker, inspected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from trainlaunch.manuals import Manual, manuals
 
 _INTRODUCTION = """\
@@ -41,6 +43,4 @@ def _link(each: Manual) -> str:
 
 
 if __name__ == "__main__":
-    import sys
-
     sys.stdout.write(codes_markdown())

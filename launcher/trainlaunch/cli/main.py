@@ -13,10 +13,15 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from trainlaunch import __version__
-from trainlaunch.cli.arguments.verb_table import VERBS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE
+from trainlaunch.cli.arguments.verb_table import (
+    VERBS,
+    VERBS_WITH_A_COMMAND,
+    VERBS_WITH_THE_JOBS_CODE,
+    Usage,
+    add_arguments,
+)
 from trainlaunch.cli.output.report import as_json, document, framed
-from trainlaunch.cli.output.streams import Streams, standard_streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, standard_streams, style_of
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.did_you_mean import closest
 from trainlaunch.errors import JobFileRejected, LaunchError, TargetUnavailable, UsageError
@@ -157,15 +162,16 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
         if module is None or name != verb:
             verbs.add_parser(name, help=summary, formatter_class=formatter)
             continue
-        examples = "\n".join(f"  {each}" for each in module.EXAMPLES)
+        usage: Usage = module.USAGE
+        examples = "\n".join(f"  {each}" for each in usage.examples)
         chosen = verbs.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=f"examples:\n{examples}\n\nexit codes: {module.EXIT_CODES}",
+            epilog=f"examples:\n{examples}\n\nexit codes: {usage.exit_codes}",
             formatter_class=formatter,
         )
-        module.add_arguments(chosen)
+        add_arguments(chosen, usage.arguments)
     return parser, chosen or parser
 
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from trainlaunch.kinds import JOB
 from trainlaunch.measure.marked_lines import START, MarkedStream
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.console import DEADLINE, Console, Event, Events
 from trainlaunch.run.base.secret_values import Redactor, values_here
-from trainlaunch.run.base.signals import DEADLINE, Event, Events
 from trainlaunch.units import MIB
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ class _Listener:
             self._enough(OWN_END_SECONDS if itself else LET_END_SECONDS)
 
 
-def run_measuring(plan: LaunchPlan, take: Take, shown: RunOutput, typed: str, store: RunStore[Any]) -> MeasuringRun:
+def run_measuring(plan: LaunchPlan, take: Take, shown: RunOutput, typed: str, store: RunStore) -> MeasuringRun:
     """Run a plan with parts inside where `store` holds the runs of its target.
 
     `typed` is the user's command, for an error that completes it. Raises TargetUnavailable where it can't be started.

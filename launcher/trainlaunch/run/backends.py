@@ -32,8 +32,7 @@ def docker_backend(say: Say) -> DockerBackend:
 
 def compose_backend(say: Say) -> ComposeBackend:
     """Return the backend of Compose, on the engine that is there."""
-    from trainlaunch.run.compose.backend import ComposeBackend
-    from trainlaunch.run.podman.compose import PodmanCompose
+    from trainlaunch.run.compose.backend import ComposeBackend, PodmanCompose
 
     engine = _engine(say)
     return PodmanCompose(engine, say=say) if engine.is_podman else ComposeBackend(engine, say=say)

@@ -9,13 +9,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainlaunch.exit_codes import EXIT_BEFORE_START
+from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Peak, Session, ShmReading
+from trainlaunch.run.base.console import another_attempt
+from trainlaunch.run.base.log_position import WHOLE, LogPart, position_of
+from trainlaunch.run.base.multi_node import Prefixed, containers_of_run, deciding, ends_of, merged
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of_run, preflight_never_ran, without_secrets
+from trainlaunch.run.base.secret_values import Redactor, values_here
+from trainlaunch.run.base.shm_reading import highest, measured_line, peak_of, read_from_health
+from trainlaunch.run.run_lock import keeper_of
+from trainlaunch.run.run_record import RunRecord
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Peak, Session, ShmReading
-    from trainlaunch.run.base.log_position import LogPart
-    from trainlaunch.run.base.secret_values import Redactor
-
 LOOK_SECONDS = 0.3
 
 
@@ -24,9 +29,6 @@ def next_attempt(backend: Backend, container: ContainerInfo) -> tuple[ContainerI
 
     Where a process keeps the run on this host, its word is waited for.
     """
-    from trainlaunch.run.base.multi_node import containers_of_run
-    from trainlaunch.run.run_lock import keeper_of
-
     while container.run:
         keeper = keeper_of(container.run)  # asked first: what it starts before it is over is seen after it
         newest = containers_of_run(backend.runs(container.job, container.run), container.run)
@@ -50,9 +52,6 @@ def follow_to_end(
     Where `show` is given it gets a part of what there is of the output (None: all), and all that comes.
     A restart of the engine is outlived. Raises TargetUnavailable.
     """
-    from trainlaunch.run.base.log_position import WHOLE, position_of
-    from trainlaunch.run.base.wording import another_attempt
-
     part = part or WHOLE
     while True:
         containers = _when_started(backend, containers)
@@ -72,17 +71,12 @@ def _code_of_job(backend: Backend, containers: tuple[ContainerInfo, ...], code: 
     """Return the exit code of a run; 125 instead of 0, and why, where nothing of its job ran."""
     if code or not is_silent(backend, containers):
         return code
-    from trainlaunch.run.base.preflight_line import NEVER_SPOKE
-
     say(NEVER_SPOKE)
     return EXIT_BEFORE_START
 
 
 def is_silent(backend: Backend, containers: tuple[ContainerInfo, ...]) -> bool:
     """Return whether a run ended with 0 and never came to its preflight."""
-    from trainlaunch.run.base.preflight_line import preflight_never_ran
-    from trainlaunch.run.run_record import RunRecord
-
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
     return bool(now) and preflight_never_ran(backend, now, RunRecord(now[0].run).ended(now[0].attempt))
 
@@ -93,8 +87,6 @@ def code_of_all(
     """Wait until a run has ended, or the first of its nodes has failed, and return its exit code as `code_of` does."""
     if len(containers) == 1:
         return code_of(backend, containers[0], sessions[0], say)
-    from trainlaunch.run.base.multi_node import deciding, ends_of
-
     waits = zip(containers, sessions, strict=True)
     ends = ends_of([functools.partial(code_of, backend, each, session, say) for each, session in waits])
     code = next((each for each in ends if each), 0)
@@ -123,8 +115,6 @@ def code_of(backend: Backend, container: ContainerInfo, session: Session, say: C
 
 def _when_started(backend: Backend, containers: tuple[ContainerInfo, ...]) -> tuple[ContainerInfo, ...]:
     """Return containers when they run: their keeper makes all of them before it starts one."""
-    from trainlaunch.run.run_lock import keeper_of
-
     while any(each.status == "created" and not each.error for each in containers):
         keeper = keeper_of(containers[0].run)
         containers = tuple(filter(None, (backend.inspect(each.id) for each in containers))) or containers
@@ -136,8 +126,6 @@ def _when_started(backend: Backend, containers: tuple[ContainerInfo, ...]) -> tu
 
 def printed(backend: Backend, containers: tuple[ContainerInfo, ...], part: LogPart) -> Iterator[Chunk]:
     """Yield a part of what containers have printed, one node after the other."""
-    from trainlaunch.run.base.log_position import position_of
-
     logs = [backend.logs(each.id, follow=False, position=position_of(part)) for each in containers]
     if len(logs) == 1:
         return logs[0]
@@ -146,14 +134,10 @@ def printed(backend: Backend, containers: tuple[ContainerInfo, ...], part: LogPa
 
 def _together(logs: list[Iterator[Chunk]]) -> Iterator[Chunk]:
     """Yield the output of all nodes as it comes."""
-    from trainlaunch.run.base.multi_node import merged
-
     return logs[0] if len(logs) == 1 else _numbered(merged(logs))
 
 
 def _numbered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    from trainlaunch.run.base.multi_node import Prefixed
-
     prefixed = Prefixed()
     for chunk in chunks:
         yield replace(chunk, data=prefixed.take(chunk))
@@ -162,9 +146,6 @@ def _numbered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
 
 def end_evidence(backend: Backend, containers: tuple[ContainerInfo, ...]) -> Evidence | None:
     """Return what is known about a run's end, secrets taken out as `redaction` can; None before it."""
-    from trainlaunch.run.base.run_evidence import evidence_of_run, without_secrets
-    from trainlaunch.run.run_record import RunRecord
-
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
     evidence = evidence_of_run(backend, now, RunRecord(containers[0].run).ended(containers[0].attempt))
     return None if evidence is None else without_secrets(evidence, redaction(backend, now))
@@ -172,8 +153,6 @@ def end_evidence(backend: Backend, containers: tuple[ContainerInfo, ...]) -> Evi
 
 def to_paste(backend: Backend, containers: tuple[ContainerInfo, ...], evidence: Evidence) -> str:
     """Return what an ended run without sizes is to be given, empty for a sized one."""
-    from trainlaunch.run.base.shm_peak import highest, measured_line
-
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
     peak = highest(peak_of_container(each, None) for each in now)
     size = max((each.own_shm for each in now), default=0)
@@ -185,10 +164,6 @@ def peak_of_container(container: ContainerInfo, reading: ShmReading | None) -> P
 
     A reading that is higher than all of those is kept for the verbs that come later.
     """
-    from trainlaunch.run.base.shm_peak import highest, peak_of
-    from trainlaunch.run.base.shm_reading import read_from_health
-    from trainlaunch.run.run_record import RunRecord
-
     kept, now = RunRecord(container.run), peak_of(reading)
     kept.saw(container.attempt, container.node, now)
     last = peak_of(read_from_health(container.health_output))
@@ -197,9 +172,6 @@ def peak_of_container(container: ContainerInfo, reading: ShmReading | None) -> P
 
 def redaction(backend: Backend, containers: Sequence[ContainerInfo]) -> Redactor:
     """Return what takes the secrets of a run out of a text: those that its target still has, and those of its plan."""
-    from trainlaunch.run.base.secret_values import Redactor, values_here
-    from trainlaunch.run.run_record import RunRecord
-
     plan = RunRecord(containers[0].run).plan()
     values = [] if plan is None else list(values_here(plan).items())
     return Redactor(values + [each for container in containers for each in backend.secrets(container)])

@@ -20,7 +20,7 @@ from trainlaunch.run.docker.checks import (
 )
 from trainlaunch.run.docker.client import Engine, find_endpoint
 from trainlaunch.run.kubernetes.kubeconfig import configured, find_access
-from trainlaunch.run.local.checks import host_memory
+from trainlaunch.run.local.process_spec import host_memory
 from trainlaunch.units import human_size
 
 SHM = Path("/dev/shm")

@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Peak, ShmReading
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE
-from trainlaunch.run.base.run_evidence import evidence_of, read_whole_log, without_secrets
-from trainlaunch.run.base.shm_peak import highest, measured_line
+from trainlaunch.run.base.console import not_kept
+from trainlaunch.run.base.multi_node import deciding, newest_of
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of, read_whole_log, without_secrets
+from trainlaunch.run.base.run_query import Run
+from trainlaunch.run.base.shm_reading import highest, measured_line
 from trainlaunch.run.base.store import (
     FAILED,
     PENDING,
@@ -23,9 +25,7 @@ from trainlaunch.run.base.store import (
     ShmStatus,
     WorkerStatus,
 )
-from trainlaunch.run.base.wording import not_kept
 from trainlaunch.run.following import end_evidence, is_silent, peak_of_container, redaction
-from trainlaunch.run.machine_runs import MachineRun
 from trainlaunch.run.run_lock import Keeper, keeper_of
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.sanitize import shown
@@ -45,12 +45,13 @@ class _Seen(NamedTuple):
     peak: Peak | None
 
 
-def status_of(run: MachineRun, seen: Mapping[str, _Seen] | None = None) -> RunStatus:
+def status_of(run: Run, seen: Mapping[str, _Seen] | None = None) -> RunStatus:
     """Return a run's values; `seen` has what was read of its containers, by id."""
-    newest, end = run.newest, run.deciding
+    newest = newest_of(run.held)
+    end = deciding(newest)
     finished = [each.finished for each in newest]
     seen = seen or {}
-    containers = sorted(run.containers, key=lambda each: (-each.attempt, each.node or 0))
+    containers = sorted(run.held, key=lambda each: (-each.attempt, each.node or 0))
     return RunStatus(
         job=run.job,
         run=run.id,
@@ -110,11 +111,11 @@ def _container(container: ContainerInfo, seen: _Seen | None) -> ContainerStatus:
     )
 
 
-def report(backend: Backend, run: MachineRun) -> RunReport:
+def report(backend: Backend, run: Run) -> RunReport:
     """Look at the containers of a run's newest attempt, and at who keeps it. Raises TargetUnavailable."""
     from trainlaunch.diagnose import causes_json, explain_end
 
-    containers = run.newest
+    containers = newest_of(run.held)
     seen = [_look(backend, each) for each in containers]
     silent = is_silent(backend, containers)
     evidence = end_evidence(backend, containers)

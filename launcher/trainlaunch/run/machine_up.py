@@ -1,23 +1,39 @@
-"""Starts a plan's run on this machine, and keeps it to its end or leaves a keeper with it."""
+"""Starts a plan's run on this machine and keeps it to its end, leaves a keeper with it, or shows what others keep."""
 
 from __future__ import annotations
 
+import functools
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 
 from trainlaunch.errors import LaunchError
+from trainlaunch.exit_codes import EXIT_INTERRUPTED
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.backend import Backend, Say
-from trainlaunch.run.base.console import Console, Outcome, hang_watch
+from trainlaunch.run.base.backend import Backend, ContainerInfo, Say
+from trainlaunch.run.base.console import (
+    HANGUP,
+    Console,
+    Event,
+    Events,
+    Outcome,
+    Presses,
+    attempt_aside,
+    expired,
+    hang_watch,
+    not_kept,
+    trapped_signals,
+)
+from trainlaunch.run.base.multi_node import containers_of_run
+from trainlaunch.run.base.run_evidence import without_secrets
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
-from trainlaunch.run.base.signals import Event, Events, trapped_signals
-from trainlaunch.run.base.store import Followed, RanApart, Starting, Tell
-from trainlaunch.run.base.wording import expired, not_kept
-from trainlaunch.run.keeper import remove_when_due, spawn_keeper, with_absolute_path
-from trainlaunch.run.logout import at_logout
+from trainlaunch.run.base.store import Followed, Following, Starting, Tell
+from trainlaunch.run.following import end_evidence, follow_to_end, to_paste
+from trainlaunch.run.gpu_holds import reserve_gpus
+from trainlaunch.run.keeper import at_logout, remove_when_due, spawn_keeper, with_absolute_path
 from trainlaunch.run.run_lock import holding, keeper_of, new_run_id
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.run.supervise import Supervisor
@@ -35,8 +51,6 @@ def _claim(plan: LaunchPlan, typed: str, say: Say) -> AbstractContextManager[Non
     """Return what keeps a job's GPUs its own while it is started; nothing where it has none."""
     if not plan.gpus:
         return nullcontext()
-    from trainlaunch.run.gpu_holds import reserve_gpus
-
     return reserve_gpus(plan, typed, say)
 
 
@@ -82,8 +96,6 @@ def _logout_words(plan: LaunchPlan) -> tuple[str, ...]:
 
 def _followed(outcome: Outcome, plan: LaunchPlan, redacted: Redactor) -> Followed:
     """Return how and why a run ended, and what is kept of it."""
-    from trainlaunch.run.base.run_evidence import without_secrets
-
     if outcome.evidence is None:
         return Followed(outcome.exit_code)
     verdict = ""
@@ -114,17 +126,16 @@ def _detached(
     return 0
 
 
-def run_apart(backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> RanApart:
+def run_apart(backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> Outcome:
     """Run it to its end, or until a signal of `events`, and remove its containers. Raises TargetUnavailable."""
-    from trainlaunch.run.base.run_evidence import without_secrets
-
     redact, run = Redactor(values_here(plan).items()), new_run_id()
     backend.prepare(plan, console.say)
     _say_left(backend, plan.measures, console.say)
     with holding(run), trapped_signals(events), _removing(backend, plan, run, console.say):
         outcome = Supervisor(backend, plan, console, events).run(run, _claim(plan, typed, console.say))
-    by = outcome.evidence.stopped_by if outcome.evidence else ""
-    return RanApart(outcome.exit_code, by, outcome.evidence and without_secrets(outcome.evidence, redact))
+    if outcome.evidence is None:
+        return outcome
+    return replace(outcome, evidence=without_secrets(outcome.evidence, redact), stopped_by=outcome.evidence.stopped_by)
 
 
 def _say_left(backend: Backend, job: str, say: Say) -> None:
@@ -149,3 +160,103 @@ def _removing(backend: Backend, plan: LaunchPlan, run: str, say: Say) -> Iterato
             RunRecord(run).remove()
         except LaunchError as cause:
             say(f"something of {plan.job.name} is left; `trainlaunch down {plan.job.name}` removes it: {cause}")
+
+
+def follow(
+    backend: Backend, containers: tuple[ContainerInfo, ...], console: Console, how: Following, tell: Tell
+) -> int:
+    """Follow containers of an attempt and of those after it. Raises TargetUnavailable."""
+    if how.take_up is not None:
+        return _attached(backend, containers, console, how, tell)
+    show = None if how.part is None else console.show
+    running = [each for each in containers if each.status == "running"]
+    if show is None and running:
+        names = ", ".join(each.name for each in running)
+        console.say(f"waiting for job {running[0].job} ({running[0].noun} {names}) to end")
+    code, containers = follow_to_end(backend, containers, show, console.say, how.part)
+    tell(_told_by_target(backend, containers, code))
+    return code
+
+
+def _attached(
+    backend: Backend, containers: tuple[ContainerInfo, ...], console: Console, how: Following, tell: Tell
+) -> int:
+    if how.take_up is not None and not all(each.ended for each in containers):
+        how.take_up(containers[0])
+    events: Events[Event] = Events()
+    with trapped_signals(events):
+        viewer = Viewer(backend, containers, console, events, stops=how.stop_on_interrupt)
+        code = viewer.show()
+        if code is None:
+            tell(Followed(EXIT_INTERRUPTED, goes_on="the job goes on"))
+            return EXIT_INTERRUPTED
+        tell(_told_by_target(backend, viewer.containers, code))
+    return code
+
+
+def _told_by_target(backend: Backend, containers: tuple[ContainerInfo, ...], code: int) -> Followed:
+    evidence = end_evidence(backend, containers)
+    paste = "" if evidence is None else to_paste(backend, containers, evidence)
+    return Followed(code, evidence, remarks=(paste,) if paste else ())
+
+
+class Viewer:
+    """Shows a run that somebody else keeps; `containers` are those of its last attempt."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        containers: tuple[ContainerInfo, ...],
+        console: Console,
+        events: Events[Event],
+        *,
+        stops: bool,
+    ) -> None:
+        self.containers = containers
+        self._backend = backend
+        self._console = console
+        self._events = events
+        self._stops = stops
+        self._stopping = False
+        self._presses = Presses()
+        self._failure: LaunchError | None = None
+
+    def show(self) -> int | None:
+        """Print all attempts from here on; return the exit code of the last, None where an interrupt left it."""
+        threading.Thread(target=self._follow, daemon=True).start()
+        while True:
+            event = self._events.get()
+            if event.kind == "exit":
+                return event.code
+            if event.kind == "trouble":
+                self._console.say(event.value)
+            elif self._failure is not None:
+                raise self._failure
+            elif event.kind == HANGUP or not self._stops:
+                return None
+            else:
+                self._interrupted(event)
+
+    def _follow(self) -> None:
+        try:
+            code, self.containers = follow_to_end(self._backend, self.containers, self._console.show, self._console.say)
+        except LaunchError as cause:
+            self._failure = cause
+            self._events.put(Event("failed"))
+        else:
+            self._events.put(Event("exit", code=code))
+
+    def _interrupted(self, event: Event) -> None:
+        """Stop the attempt that runs now; a second Ctrl-C kills it."""
+        second, one = self._presses.is_second(event), self.containers[0]
+        now = containers_of_run(self._backend.runs(one.job, one.run), one.run) if one.run else self.containers
+        running = [each for each in now if each.status == "running"]
+        if not self._stopping:
+            self._stopping = True
+            self._console.say(f"{event.value}: stopping the job; Ctrl-C again kills it")
+            for each in running:
+                attempt_aside(self._events, functools.partial(self._backend.stop, each.id))
+        elif second:
+            self._console.say("killing it")
+            for each in running:
+                attempt_aside(self._events, functools.partial(self._backend.kill, each.id))

@@ -27,7 +27,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Peak
 from trainlaunch.run.base.private_files import UnusableState, open_own, private_folder, refuse_open, state_root
 from trainlaunch.run.base.run_evidence import EndNote
-from trainlaunch.run.base.shm_peak import highest
+from trainlaunch.run.base.shm_reading import highest
 from trainlaunch.run.run_lock import RUN_ID, keeper_of
 
 FORGOTTEN_SECONDS = 30 * 24 * 3600.0

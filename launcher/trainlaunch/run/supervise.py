@@ -10,25 +10,48 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.attempt import Attempt, WatchedContainer
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Session
-from trainlaunch.run.base.console import Console, Outcome
+from trainlaunch.run.base.console import (
+    DEADLINE,
+    HANGUP,
+    UNHEALTHY,
+    Console,
+    Event,
+    Events,
+    Outcome,
+    Presses,
+    another_attempt,
+    attempt_aside,
+    not_started,
+    stopping,
+)
 from trainlaunch.run.base.multi_node import Prefixed, containers_of, deciding, prefix
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE, preflight_never_ran
 from trainlaunch.run.base.retry import backoff, may_retry
-from trainlaunch.run.base.run_evidence import EndNote, evidence_of
-from trainlaunch.run.base.shm_peak import measured_line
-from trainlaunch.run.base.signals import DEADLINE, HANGUP, UNHEALTHY, Event, Events, Presses
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE, EndNote, evidence_of, preflight_never_ran
+from trainlaunch.run.base.shm_reading import highest, measured_line
 from trainlaunch.run.base.watch import Log, Note, ShmWatch, load_symptoms, planned_shm
-from trainlaunch.run.base.wording import another_attempt, not_started, stopping
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.units import format_duration
 
 LOOK_SECONDS = 20.0  # between two looks at a run that waits; a Podman service of ours ends after 30 idle ones
+
+
+class Attempt(NamedTuple):
+    """One attempt of a run; `watched` has its containers by node, under None where there is one.
+
+    `resumed`: somebody else started it, so its first output is the log's, as far as the log goes back.
+    """
+
+    container: str
+    run: str
+    number: int
+    watched: dict[int | None, ShmWatch]
+    resumed: bool = False
 
 
 class Supervisor:
@@ -125,27 +148,25 @@ class Supervisor:
 
     def _followed(self, attempt: Attempt, session: Session) -> Outcome:
         for started in self._containers(attempt):
-            attempt.watched[started.node].shm.start(started)
+            attempt.watched[started.node].start(started)
         self._spawn(self._read, session, attempt.watched)
-        self._spawn(self._wait, session)
+        self._spawn(lambda: self._events.put(Event("exit", code=session.exit_code())))
         self._unhealthy = ""
         code = self._until_end(attempt.container)
         return self._outcome(attempt, code)
 
-    def _all_watched(self, attempt: int) -> dict[int | None, WatchedContainer]:
+    def _all_watched(self, attempt: int) -> dict[int | None, ShmWatch]:
         nodes: list[int | None] = [None] if self._plan.nodes == 1 else [*range(self._plan.nodes)]
         return {each: self._watched(attempt, each) for each in nodes}
 
-    def _watched(self, attempt: int, node: int | None) -> WatchedContainer:
+    def _watched(self, attempt: int, node: int | None) -> ShmWatch:
         def say(text: str) -> None:
             if self._console.report_deviations:
                 self._console.say(text if node is None else prefix(node).decode() + text)
 
         note: Note = (lambda _: None) if self._kept is None else partial(self._kept.saw, attempt, node)
         log = Log(self._console.detect_hang, say)
-        return WatchedContainer(
-            log, ShmWatch(self._backend, planned_shm(self._plan), log, say, note, self._found_unhealthy)
-        )
+        return ShmWatch(self._backend, planned_shm(self._plan), log, say, note, self._found_unhealthy)
 
     def _found_unhealthy(self, why: str) -> None:
         if self._plan.job.healthcheck.stops:
@@ -158,22 +179,16 @@ class Supervisor:
     def _spawn(self, work: Callable[..., None], *args: object) -> None:
         threading.Thread(target=work, args=args, daemon=True).start()
 
-    def _read(self, session: Session, watched: dict[int | None, WatchedContainer]) -> None:
+    def _read(self, session: Session, watched: dict[int | None, ShmWatch]) -> None:
         prefixed = Prefixed()
         try:
             for chunk in session.chunks():
-                self._write(chunk.stderr, prefixed.take(chunk))
+                self._console.show(replace(chunk, data=prefixed.take(chunk)))
                 watched[chunk.node].log.take(chunk)
             for last in prefixed.rest():
-                self._write(last.stderr, last.data)
+                self._console.show(last)
         finally:
             self._events.put(Event("drained"))
-
-    def _write(self, stderr: bool, data: bytes) -> None:
-        (self._console.err if stderr else self._console.out)(data)
-
-    def _wait(self, session: Session) -> None:
-        self._events.put(Event("exit", code=session.exit_code()))
 
     def _until_end(self, container: str) -> int | None:
         """React to events until the job has ended and its output is drained; return its exit code, None if lost."""
@@ -214,7 +229,7 @@ class Supervisor:
         elif second and not self._killed_by:
             self._killed_by = event.value
             self._console.say("killing it")
-            self._spawn(self._attempt_to, lambda: self._backend.kill(container))
+            attempt_aside(self._events, lambda: self._backend.kill(container))
 
     def _stop(self, container: str, by: str) -> None:
         self._stopped_by = by
@@ -231,13 +246,7 @@ class Supervisor:
 
     def _end(self, container: str, reason: str, *, by: str) -> None:
         self._console.say(stopping(reason, self._plan.job.stop_grace_period, by=by))
-        self._spawn(self._attempt_to, lambda: self._backend.stop(container))
-
-    def _attempt_to(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except LaunchError as cause:
-            self._events.put(Event("trouble", str(cause)))
+        attempt_aside(self._events, lambda: self._backend.stop(container))
 
     def _outcome(self, attempt: Attempt, code: int | None) -> Outcome:
         try:
@@ -250,14 +259,16 @@ class Supervisor:
             return self._lost() if code is None else Outcome(code, None)
         self._end_watches(attempt, containers)
         if ended is None:
-            return self._removed(code)
+            self._console.say("somebody removed the run while it was followed")
+            return Outcome(EXIT_BEFORE_START if code is None else code, None)
         if code is None or ended.node is not None:
             code = ended.exit_code
         if code is None:
             return self._lost(ended.error)
-        log, shm = attempt.watched[ended.node]
+        shm = attempt.watched[ended.node]
+        log = shm.log
         self._remark(attempt, ended, code)
-        spoke = attempt.preflight(ended.node)
+        spoke = log.preflight_spoke or (None if attempt.resumed else False)  # it may have, before what was seen
         note = EndNote(self._stopped_by, self._killed_by, shm.peak, spoke, self._unhealthy)
         if self._kept is not None:
             self._kept.end(attempt.number, note)
@@ -271,7 +282,7 @@ class Supervisor:
     def _end_watches(self, attempt: Attempt, containers: tuple[ContainerInfo, ...]) -> None:
         last = {each.node: each.health_output for each in containers}
         for node, watched in attempt.watched.items():
-            watched.shm.end(last.get(node, ""))
+            watched.end(last.get(node, ""))
 
     def _lost(self, error: str = "") -> Outcome:
         job = self._plan.job.name
@@ -279,12 +290,11 @@ class Supervisor:
         self._console.say(error or goes_on)
         return Outcome(EXIT_BEFORE_START, None)
 
-    def _removed(self, code: int | None) -> Outcome:
-        self._console.say("somebody removed the run while it was followed")
-        return Outcome(EXIT_BEFORE_START if code is None else code, None)
-
     def _remark(self, attempt: Attempt, ended: ContainerInfo, code: int) -> None:
-        lines = [attempt.watched[ended.node].shm.fewer_workers() if code == 0 else ""]
-        lines.append(measured_line(ended.planned, attempt.peak(self._kept), size=ended.own_shm, exit_code=code))
+        lines = [attempt.watched[ended.node].fewer_workers() if code == 0 else ""]
+        kept = self._kept  # `status` may have seen a higher peak
+        noted = [] if kept is None else [kept.peak(attempt.number, node) for node in attempt.watched]
+        peak = highest([*noted, *(each.seen for each in attempt.watched.values())])
+        lines.append(measured_line(ended.planned, peak, size=ended.own_shm, exit_code=code))
         for line in filter(None, lines if self._console.report_deviations else ()):
             self._console.say(line)

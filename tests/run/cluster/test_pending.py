@@ -8,8 +8,8 @@ import pytest
 from trainlaunch.run.base.clock import SYSTEM_CLOCK
 from trainlaunch.run.kubernetes.api_errors import ApiRefused
 from trainlaunch.run.kubernetes.client import Query
+from trainlaunch.run.kubernetes.field_lookup import MissingSource, missing_source
 from trainlaunch.run.kubernetes.kubeconfig import Access
-from trainlaunch.run.kubernetes.missing_source import MissingSource, missing_source
 from trainlaunch.run.kubernetes.objects import Reference
 from trainlaunch.run.kubernetes.pending import Reasons, grace_of, wait_of
 from trainlaunch.run.kubernetes.pods import Pod, pod_from

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.run.backends import compose_backend
+from trainlaunch.run.compose.backend import HELPERS, PodmanCompose
 from trainlaunch.run.docker.backend import DockerBackend
-from trainlaunch.run.podman.compose import HELPERS, PodmanCompose
 
 from tests.conftest import Runs
 from tests.run.conftest import containers_of, docker, networks_of

@@ -1,21 +1,29 @@
-"""What several verbs share: the job argument, its options, and the plan that they give."""
+"""What several verbs share: the job argument, its options and the plan that they give, and files that arguments name.
+
+A named file is opened without waiting for what may never come.
+"""
 
 from __future__ import annotations
 
 import argparse
+import errno
 import re
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import BinaryIO
 
+from trainlaunch.cli.arguments.verb_table import Argument, argument
 from trainlaunch.cli.output.report import framed
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import UsageError
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import measuring_command
+from trainlaunch.repository.regular_files import is_of_shell, open_given
 from trainlaunch.repository.root import Reach, outside
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import human_size
@@ -23,49 +31,52 @@ from trainlaunch.units import human_size
 CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
 
 
-def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Sequence[str] = (), several: bool = False) -> None:
-    """Add the job file, or with `several` files and folders, and the options of every verb that plans it.
-
-    `targets` are all that --target takes, for a verb that takes more than those that run a job.
-    """
-    if several:
-        parser.add_argument("jobs", nargs="+", metavar="JOB", help="job files, or folders of some")
-    else:
-        parser.add_argument("job", metavar="JOB", help="the job file, like job.yaml")
-    named = f": {', '.join(targets)}" if targets else ""
-    parser.add_argument(
-        "--target",
-        choices=targets or tuple(TARGETS),
-        metavar="TARGET" if targets else None,
-        help=f"where it runs{named} (default: the job's target, else docker)",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="sets",
-        metavar="FIELD=VALUE",
-        help="override one field, a dotted path and a YAML value; repeatable, last in the precedence",
-    )
-    add_policy_argument(parser)
-    parser.add_argument("--name", help="fix the name; a Kubernetes object's carries a hash otherwise")
-
-
-def add_policy_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every verb that reads a job file."""
-    parser.add_argument(
+POLICY_ARGUMENTS = (  # of every verb that reads a job file
+    argument(
         "--policy",
         type=Path,
         metavar="FILE",
         help="the only policy (default: the job's policy, and every trainlaunch-policy.yaml upward in its repository)",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--allow-outside",
         action="append",
         type=Path,
         default=[],
         metavar="DIR",
         help="let files of a repository name others in DIR too, policies and code among them; repeatable",
+    ),
+)
+KIND_ARGUMENT = argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
+OUTPUT_ARGUMENT = argument("-o", "--output", choices=("text", "json"), default="text", help="format of the result")
+
+
+def job_arguments(*, targets: Sequence[str] = (), several: bool = False) -> tuple[Argument, ...]:
+    """Return the job file, or with `several` files and folders, and the options of every verb that plans it.
+
+    `targets` are all that --target takes, for a verb that takes more than those that run a job.
+    """
+    job = argument("job", metavar="JOB", help="the job file, like job.yaml")
+    jobs = argument("jobs", nargs="+", metavar="JOB", help="job files, or folders of some")
+    named = f": {', '.join(targets)}" if targets else ""
+    return (
+        jobs if several else job,
+        argument(
+            "--target",
+            choices=targets or tuple(TARGETS),
+            metavar="TARGET" if targets else None,
+            help=f"where it runs{named} (default: the job's target, else docker)",
+        ),
+        argument(
+            "--set",
+            action="append",
+            default=[],
+            dest="sets",
+            metavar="FIELD=VALUE",
+            help="override one field, a dotted path and a YAML value; repeatable, last in the precedence",
+        ),
+        *POLICY_ARGUMENTS,
+        argument("--name", help="fix the name; a Kubernetes object's carries a hash otherwise"),
     )
 
 
@@ -80,16 +91,6 @@ def refuse_folder_elsewhere(folder: Path, args: argparse.Namespace) -> None:
     file, reach = folder / "file", reach_of(args)
     if not reach.holds(file, file):
         raise UsageError([outside(file, f"{folder}, a link,", reach, "name the folder itself, or another one")])
-
-
-def add_kind_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the verbs that make an object for a cluster."""
-    parser.add_argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
-
-
-def add_output_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the output format, for verbs whose result a machine may read."""
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="format of the result")
 
 
 def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:
@@ -140,3 +141,35 @@ def say_findings(findings: Iterable[Diagnostic], streams: Streams, *, least: Sev
     for finding in findings:
         if finding.severity in shown:
             streams.say(framed(finding, style_of(streams.err)))
+
+
+STDIN = frozenset({"-", "/dev/stdin"})
+_FIX = "name a file that is there and that this user can read, or - for stdin"
+
+
+def is_handed(name: str) -> bool:
+    """Whether a name stands for what the caller's shell opened, stdin included, and not for a file."""
+    return name in STDIN or is_of_shell(Path(name))
+
+
+def open_named(name: str, what: str) -> AbstractContextManager[BinaryIO]:
+    """Return a file, or what a shell opened, to read its bytes; `what` calls it in errors, like `--log FILE`.
+
+    Raises UsageError where it can't be opened, and for what may have no end: a FIFO that nobody may write to, a device.
+    """
+    try:
+        return nullcontext(_stdin()) if name in STDIN else open_given(Path(name))
+    except (OSError, ValueError) as cause:
+        raise unreadable(what, cause) from cause
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:  # Python has none where the caller closed it, as some service managers do
+        raise OSError(errno.EBADF, "it is closed")
+    return sys.stdin.buffer
+
+
+def unreadable(what: str, cause: Exception) -> UsageError:
+    """Return the error for a file that can't be opened, or read further."""
+    reason = getattr(cause, "strerror", None) or cause
+    return UsageError([Diagnostic("TL118", f"{what} can't be read: {reason}", _FIX)])

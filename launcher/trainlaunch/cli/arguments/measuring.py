@@ -9,35 +9,32 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.job_arguments import add_job_arguments, add_kind_argument, add_output_argument
-from trainlaunch.cli.arguments.target_options import add_place_arguments
+from trainlaunch.cli.arguments.job_arguments import KIND_ARGUMENT, OUTPUT_ARGUMENT, job_arguments
+from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS
+from trainlaunch.cli.arguments.verb_table import Argument, ArgumentGroup, argument
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.loader_spec import ProbeMeasurement, Tune
+from trainlaunch.plan.launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
     from trainlaunch.job.reading.lock_reader import Lock
-    from trainlaunch.plan.launch_plan import LaunchPlan
 
 
-def add_measuring_arguments(parser: argparse.ArgumentParser, what_runs: str) -> argparse._ArgumentGroup:
-    """Add the arguments of both verbs, and return the group that tells `what_runs`, for a verb's own."""
-    add_job_arguments(parser)
-    add_kind_argument(parser)
-    add_output_argument(parser)
-    add_place_arguments(parser)
-    asked = parser.add_argument_group("what runs", what_runs)
-    asked.add_argument(
+def measuring_arguments(what_runs: str, *own: Argument) -> tuple[Argument | ArgumentGroup, ...]:
+    """Return the arguments of both verbs; a verb's own stand in the group that tells `what_runs`."""
+    write = argument(
         "--write", action="store_true", help="keep the result in the lock beside the job file, where plan and up use it"
     )
-    return asked
+    asked = ArgumentGroup((write, *own), "what runs", what_runs)
+    return (*job_arguments(), KIND_ARGUMENT, OUTPUT_ARGUMENT, *PLACE_ARGUMENTS, asked)
 
 
 def measuring_fields(args: argparse.Namespace, plan: LaunchPlan, verb: str, seconds: int) -> tuple[str, ...]:
     """Return, as --set takes them, what a run has that measures for so many seconds; --name names it."""
     from trainlaunch.measure.measuring_run import measuring_name, measuring_sets
-    from trainlaunch.run.local.checks import host_memory
+    from trainlaunch.run.local.process_spec import host_memory
 
     name = args.name or measuring_name(plan.name, verb)
     return measuring_sets(plan, name, seconds=seconds, host_memory=host_memory())

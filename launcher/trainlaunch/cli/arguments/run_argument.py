@@ -1,4 +1,4 @@
-"""The argument RUN of the verbs about runs: what is asked about, and the run on this machine that is meant."""
+"""The argument RUN and the options of a target, a cluster and a namespace: what is asked about, and the runs meant."""
 
 from __future__ import annotations
 
@@ -7,40 +7,117 @@ import contextlib
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from trainlaunch.cli.arguments.job_arguments import add_policy_argument
-from trainlaunch.cli.arguments.target_options import NamedJob, add_place_arguments, job_file, named_target
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
+from trainlaunch.cli.arguments.verb_table import Argument, argument
 from trainlaunch.cli.output.streams import Streams, standard_streams
-from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.run_query import ANYONE, C, Candidate, RunQuery, check_argument, matching, removable
-from trainlaunch.targets import ON_THIS_MACHINE, TARGETS
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import JobFileRejected, TargetUnavailable, UsageError
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery, check_argument, matching, not_yours, removable
+from trainlaunch.targets import DEFAULT_TARGET, KUBERNETES, ON_THIS_MACHINE, TARGETS, target_record
 
 if TYPE_CHECKING:
-    from trainlaunch.plan.launch_plan import LaunchPlan
     from trainlaunch.run.base.store import RunStore
 
+
 RUN_TARGETS = (*ON_THIS_MACHINE, *(each.name for each in TARGETS.values() if not each.on_this_machine))
+PLACE_ARGUMENTS = (
+    argument("--context", help="kubernetes: the kubeconfig's context (default: its current one)"),
+    argument("--namespace", help="kubernetes: the namespace (default: the job's, else the context's)"),
+)
 
 
-def add_run_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names a run, and whose runs and which targets are looked at."""
-    meaning = "a job file, a run's name, a job's name, or the first 4 or more digits of a run's id"
-    parser.add_argument("job", metavar="RUN", help=meaning)
-    add_policy_argument(parser)
-    add_owner_argument(parser)
-    add_run_target_argument(parser, "where it is found, clusters apart")
+def owner_argument(default: str = "yours") -> Argument:
+    """Return the option that names whose runs are meant."""
+    return argument("--owner", metavar="NAME", help=f"whose runs, `{ANYONE}` for those of all (default: {default})")
 
 
-def add_owner_argument(parser: argparse.ArgumentParser, *, default: str = "yours") -> None:
-    """Add the option that names whose runs are meant."""
-    parser.add_argument("--owner", metavar="NAME", help=f"whose runs, `{ANYONE}` for those of all (default: {default})")
+def target_arguments(default: str) -> tuple[Argument, ...]:
+    """Return the options that name a target which keeps runs; `default` says what is taken without them."""
+    return (
+        argument("--target", choices=RUN_TARGETS, help=f"where the run is (default: {default})"),
+        *PLACE_ARGUMENTS,
+    )
 
 
-def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add the option that names a target which keeps runs; `default` says what is taken without it."""
-    parser.add_argument("--target", choices=RUN_TARGETS, help=f"where the run is (default: {default})")
-    add_place_arguments(parser)
+# They name a run, whose runs and which targets are looked at.
+RUN_ARGUMENTS = (
+    argument(
+        "job",
+        metavar="RUN",
+        help="a job file, a run's name, a job's name, or the first 4 or more digits of a run's id",
+    ),
+    *POLICY_ARGUMENTS,
+    owner_argument(),
+    *target_arguments("where it is found, clusters apart"),
+)
+
+
+def named_target(args: argparse.Namespace) -> str | None:
+    """Return the target that the options name, None where they name none. Raises UsageError.
+
+    A place in a cluster names the target that has one.
+    """
+    if args.target:
+        refuse_place_elsewhere(args, args.target)
+        return str(args.target)
+    return KUBERNETES.name if args.context is not None or args.namespace is not None else None
+
+
+class NamedJob(NamedTuple):
+    """What a job file says of where its runs are; `problem` is the code of what keeps it from being a job now, or ``.
+
+    `namespace` is a cluster's, None where it states none.
+    """
+
+    name: str
+    target: str
+    namespace: str | None = None
+    problem: str = ""
+
+
+def job_file(args: argparse.Namespace, *, target: str | None = None) -> NamedJob | None:
+    """Return what a named job file says, read for `target` or its own; None for an argument that is not a file.
+
+    A file that has an error by now still names its job. Raises JobFileRejected where nothing in it does.
+    """
+    path = Path(args.job)
+    if path.suffix not in {".yaml", ".yml"} and "/" not in args.job and not _is_file(path):
+        return None
+    from trainlaunch.policy import read_job
+
+    try:
+        job = read_job(path, target=target, use_lock=False, policy=args.policy, reach=reach_of(args))
+    except JobFileRejected as rejected:
+        from trainlaunch.job.fallback_name import name_and_target
+
+        name, stated = name_and_target(path, reach_of(args))
+        if name is None:
+            raise
+        return NamedJob(name, target or stated or DEFAULT_TARGET, problem=rejected.diagnostics[0].code)
+    return NamedJob(job.name, job.target, job.kubernetes.namespace)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is one; a name that is longer than any file's is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def refuse_place_elsewhere(args: argparse.Namespace, target: str) -> None:
+    """Raise UsageError where --context, --namespace or --kind is given for a target that has no cluster."""
+    if not target_record(target).on_this_machine:
+        return
+    means = {"context": "names a place in a cluster", "namespace": "names a place in a cluster"}
+    for option, what in (means | {"kind": "names an object of a cluster"}).items():
+        if getattr(args, option, None) is not None:
+            message = f"--{option} {what}, and the target is {target}"
+            raise UsageError([Diagnostic("TL118", message, f"add `--target kubernetes`, or leave out --{option}")])
 
 
 @functools.cache
@@ -52,10 +129,10 @@ def say_once(text: str) -> None:
 class FoundRuns(NamedTuple):
     """The runs that RUN and --owner mean, newest first, among the `known` ones of a store; maybe none."""
 
-    store: RunStore[Any]
+    store: RunStore
     asked: RunQuery
-    known: Sequence[Any]
-    runs: Sequence[Any]
+    known: Sequence[Run]
+    runs: Sequence[Run]
 
 
 def targets_of(args: argparse.Namespace) -> tuple[str, ...]:
@@ -73,9 +150,7 @@ def targets_of(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def opened_store(
-    args: argparse.Namespace, targets: Sequence[str], namespace: str | None = None
-) -> Iterator[RunStore[Any]]:
+def opened_store(args: argparse.Namespace, targets: Sequence[str], namespace: str | None = None) -> Iterator[RunStore]:
     """Give the store over the runs of some targets; on a cluster in the namespace of the options, else this one."""
     from trainlaunch.run.base.store import ClusterPlace
     from trainlaunch.run.stores import run_store
@@ -85,7 +160,7 @@ def opened_store(
         yield store
 
 
-def store_of_plan(args: argparse.Namespace, plan: LaunchPlan) -> AbstractContextManager[RunStore[Any]]:
+def store_of_plan(args: argparse.Namespace, plan: LaunchPlan) -> AbstractContextManager[RunStore]:
     """Give the store that a plan's run goes to."""
     return opened_store(args, (plan.target,), plan.job.kubernetes.namespace)
 
@@ -119,7 +194,7 @@ def _asked(args: argparse.Namespace, job: NamedJob | None) -> RunQuery:
 
 
 @contextlib.contextmanager
-def allowed_runs(args: argparse.Namespace) -> Iterator[tuple[RunStore[Any], Sequence[Any], int]]:
+def allowed_runs(args: argparse.Namespace) -> Iterator[tuple[RunStore, Sequence[Run], int]]:
     """Give those of the runs that RUN means that are the caller's, of how many, and their store.
 
     Raises TargetUnavailable (TL510) where there are none.
@@ -134,7 +209,7 @@ def allowed_runs(args: argparse.Namespace) -> Iterator[tuple[RunStore[Any], Sequ
 
 
 @contextlib.contextmanager
-def newest_run(args: argparse.Namespace, streams: Streams) -> Iterator[tuple[RunStore[Any], Any]]:
+def newest_run(args: argparse.Namespace, streams: Streams) -> Iterator[tuple[RunStore, Run]]:
     """Give the newest run of the caller's that RUN means, and its store; names it where RUN means several."""
     with allowed_runs(args) as (store, allowed, number):
         run = store.newest(allowed)
@@ -143,12 +218,12 @@ def newest_run(args: argparse.Namespace, streams: Streams) -> Iterator[tuple[Run
         yield store, run
 
 
-def owned_by(owner: str | None, runs: Sequence[C]) -> Sequence[C]:
+def owned_by(owner: str | None, runs: Sequence[Run]) -> Sequence[Run]:
     """Return the runs of an owner; of all for `any`, and where nobody is named: then others' are told apart later."""
     return runs if owner in {None, ANYONE} else [each for each in runs if each.owner == owner]
 
 
-def chosen_for_removal(args: argparse.Namespace, found: Sequence[C]) -> Sequence[C]:
+def chosen_for_removal(args: argparse.Namespace, found: Sequence[Run]) -> Sequence[Run]:
     """Return the runs that `down` takes. Raises UsageError (TL119), and TargetUnavailable (TL510) where all are alien.
 
     With --owner those of the named one count as the caller's.
@@ -161,7 +236,5 @@ def chosen_for_removal(args: argparse.Namespace, found: Sequence[C]) -> Sequence
     return [removable(found, args.job, anyones=args.owner is not None)]
 
 
-def _all_alien(what: str, found: Sequence[Candidate]) -> TargetUnavailable:
-    from trainlaunch.run.base.wording import not_yours
-
+def _all_alien(what: str, found: Sequence[Run]) -> TargetUnavailable:
     return TargetUnavailable([not_yours(what, found)])

@@ -1,8 +1,14 @@
-"""The verbs, and which of them are more than a module of their own name."""
+"""The verbs, which of them are more than a module of their own name, and how their modules state arguments."""
 
 from __future__ import annotations
 
-# Verb → summary. The module is cli/verbs/VERB.py; it has EXAMPLES, EXIT_CODES, add_arguments and run.
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import argparse
+
+# Verb → summary. The module is cli/verbs/VERB.py; it has USAGE and run.
 VERBS = {
     "up": "start the job and follow it; the exit code is the job's own",
     "plan": "show what is decided for a job, each number with its derivation and origin",
@@ -30,3 +36,42 @@ VERBS = {
 VERBS_WITH_THE_JOBS_CODE = {"up", "wait", "attach", "shell"}
 # Verbs that run what stands after `--`.
 VERBS_WITH_A_COMMAND = {"shell"}
+
+
+class Argument(NamedTuple):
+    """One argument of a verb, as argparse takes it: its name or flags, and the rest."""
+
+    names: tuple[str, ...]
+    options: dict[str, Any]
+
+
+class ArgumentGroup(NamedTuple):
+    """Arguments that help shows together; without a title each of them excludes the others."""
+
+    arguments: tuple[Argument, ...]
+    title: str = ""
+    description: str = ""
+
+
+class Usage(NamedTuple):
+    """How a verb is typed, and what its help says of that."""
+
+    examples: tuple[str, ...]
+    exit_codes: str
+    arguments: tuple[Argument | ArgumentGroup, ...]
+
+
+def argument(*names: str, **options: Any) -> Argument:
+    """Return an argument, stated as for `add_argument`."""
+    return Argument(names, options)
+
+
+def add_arguments(parser: argparse._ActionsContainer, stated: Iterable[Argument | ArgumentGroup]) -> None:
+    """Add arguments to a parser, in their order."""
+    for each in stated:
+        if isinstance(each, Argument):
+            parser.add_argument(*each.names, **each.options)
+        elif each.title:
+            add_arguments(parser.add_argument_group(each.title, each.description), each.arguments)
+        else:
+            add_arguments(parser.add_mutually_exclusive_group(), each.arguments)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.run_output import bare_evidence, framed_diagnosis
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import TextStyle, style_of
+from trainlaunch.cli.output.streams import Streams, TextStyle, style_of
 from trainlaunch.sanitize import shown
 from trainlaunch.units import counted, human_size
 

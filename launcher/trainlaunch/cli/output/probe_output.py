@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trainlaunch.cli.output.report import as_json, help_line
-from trainlaunch.cli.output.text_style import wrapped
-from trainlaunch.cli.output.text_table import table
+from trainlaunch.cli.output.streams import table, wrapped
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.loader_spec import ProbeMeasurement

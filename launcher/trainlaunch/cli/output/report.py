@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from trainlaunch.cli.output.text_style import TextStyle, wrapped
+from trainlaunch.cli.output.streams import TextStyle, wrapped
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.repository.regular_files import is_of_shell, read_regular
 from trainlaunch.repository.root import ITS_OWN
@@ -54,6 +55,15 @@ def parts(told: Mapping[str, str], look: TextStyle) -> list[str]:
 def help_line(code: str) -> str:
     """Return the last line of a frame: the command that explains its code."""
     return f"   = help: trainlaunch explain {code}"
+
+
+def unified_diff(file: str, have: str, now: str) -> Iterator[str]:
+    """Yield the lines of a diff that `patch -p1` takes."""
+    import difflib  # few results are diffs
+
+    name = file.lstrip("/")
+    lines = difflib.unified_diff(list(io.StringIO(have)), list(io.StringIO(now)), f"a/{name}", f"b/{name}")
+    yield from (each if each.endswith("\n") else f"{each}\n\\ No newline at end of file\n" for each in lines)
 
 
 def annotation(diagnostic: Diagnostic) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
@@ -106,8 +107,6 @@ def _differs(path: Path, text: str) -> bool:
 
 def remove_temporaries(folder: Path) -> None:
     """Delete the temporary files that killed writers of this user left in a folder; a living writer's are locked."""
-    import fcntl  # few results are files
-
     with suppress(OSError), os.scandir(folder) as entries:
         for path in [Path(each) for each in entries if _TEMPORARY.fullmatch(each.name)]:
             with suppress(OSError), os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
@@ -138,7 +137,6 @@ def _staged(folder: Path, text: str, *, lasting: bool = True) -> Iterator[Path]:
 
 def _locked_file(folder: Path) -> tuple[BinaryIO, Path]:
     """Return a new file, locked while it is open, so that it is told from those that killed writers left."""
-    import fcntl
     import tempfile
 
     while True:

@@ -1,1 +1,1 @@
-"""The verbs, a module each: EXAMPLES, EXIT_CODES, add_arguments and run."""
+"""The verbs, a module each, which has USAGE and run."""

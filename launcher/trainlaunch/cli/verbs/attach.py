@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import argparse
 import functools
-from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
-from trainlaunch.cli.output.run_output import follow_run
+from trainlaunch.cli.arguments.run_argument import RUN_ARGUMENTS, newest_run
+from trainlaunch.cli.arguments.verb_table import Usage, argument
+from trainlaunch.cli.output.run_output import Screen, follow_run
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.terminal import Screen
+from trainlaunch.run.base.backend import ContainerInfo
+from trainlaunch.run.base.console import not_kept
 from trainlaunch.run.base.store import Following
-from trainlaunch.run.base.wording import not_kept
 from trainlaunch.sanitize import shown
 
-if TYPE_CHECKING:
-    from trainlaunch.run.base.backend import ContainerInfo
-
-EXAMPLES = ("trainlaunch attach mnist", "trainlaunch attach mnist --stop-on-interrupt")
-EXIT_CODES = (
-    "the job's own; 125 where none exists (no such run, engine or cluster, never started, removed meanwhile), 130 when "
-    "Ctrl-C detached"
+USAGE = Usage(
+    examples=("trainlaunch attach mnist", "trainlaunch attach mnist --stop-on-interrupt"),
+    exit_codes=(
+        "the job's own; 125 where none exists (no such run, engine or cluster, never started, removed "
+        "meanwhile), 130 when Ctrl-C detached"
+    ),
+    arguments=(
+        *RUN_ARGUMENTS,
+        argument("--stop-on-interrupt", action="store_true", help="let Ctrl-C stop the job; it detaches otherwise"),
+    ),
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_run_argument(parser)
-    parser.add_argument(
-        "--stop-on-interrupt", action="store_true", help="let Ctrl-C stop the job; it detaches otherwise"
-    )
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
-from trainlaunch.cli.output.report import annotation, as_json, document, framed
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
+from trainlaunch.cli.arguments.verb_table import Usage, argument
+from trainlaunch.cli.output.report import annotation, as_json, document, framed, unified_diff
+from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.exit_codes import EXIT_FINDINGS
@@ -21,37 +20,43 @@ from trainlaunch.exit_codes import EXIT_FINDINGS
 if TYPE_CHECKING:
     from trainlaunch.committed.comparison import Checked
 
-EXAMPLES = (
-    "trainlaunch check",
-    "trainlaunch check deploy/ k8s/ --fix",
-    "trainlaunch check --output github    # in a GitHub workflow: annotations",
+USAGE = Usage(
+    examples=(
+        "trainlaunch check",
+        "trainlaunch check deploy/ k8s/ --fix",
+        "trainlaunch check --output github    # in a GitHub workflow: annotations",
+    ),
+    exit_codes=(
+        "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to "
+        "check, 2 usage, 70 a bug of ours, 130 interrupted"
+    ),
+    arguments=(
+        argument(
+            "paths",
+            nargs="*",
+            type=Path,
+            default=[Path()],
+            metavar="PATH",
+            help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab "
+            "and .devcontainer are entered)",
+        ),
+        *POLICY_ARGUMENTS,
+        argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them"),
+        argument(
+            "--all-rendered",
+            action="store_true",
+            help="fail on a job file in these folders that has no rendering there",
+        ),
+        argument("--fix", action="store_true", help="write those that differ again"),
+        argument(
+            "-o",
+            "--output",
+            choices=("text", "json", "github"),
+            default="text",
+            help="format of the result (text: a diff)",
+        ),
+    ),
 )
-EXIT_CODES = (
-    "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to check, 2 usage, "
-    "70 a bug of ours, 130 interrupted"
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    parser.add_argument(
-        "paths",
-        nargs="*",
-        type=Path,
-        default=[Path()],
-        metavar="PATH",
-        help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab and "
-        ".devcontainer are entered)",
-    )
-    add_policy_argument(parser)
-    parser.add_argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them")
-    parser.add_argument(
-        "--all-rendered", action="store_true", help="fail on a job file in these folders that has no rendering there"
-    )
-    parser.add_argument("--fix", action="store_true", help="write those that differ again")
-    parser.add_argument(
-        "-o", "--output", choices=("text", "json", "github"), default="text", help="format of the result (text: a diff)"
-    )
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -101,7 +106,7 @@ class _Reporter:
         if status == "fixed":
             self._streams.say(f"wrote {checked.path}")
         told = status == "differs" and self._output != "github" and not checked.outdated
-        diff = "".join(_diff(checked)) if told else ""
+        diff = "".join(unified_diff(checked.path.as_posix(), checked.text, checked.now)) if told else ""
         if self._output == "json":
             entry = {"path": str(checked.path), "job": checked.job, "target": checked.target, "status": status}
             self._renderings.append({**entry, "policies": list(checked.policies), "diff": diff})
@@ -134,16 +139,6 @@ class _Reporter:
         if self._policies:
             self._streams.say(f"policies in force: {', '.join(self._policies)}")
         self._streams.say(f"checked {sum(counts.values())} renderings: {told}")
-
-
-def _diff(checked: Checked) -> Iterator[str]:
-    """Yield the lines of a unified diff that `patch -p1` takes."""
-    import difflib
-
-    name = checked.path.as_posix().lstrip("/")
-    have, now = list(io.StringIO(checked.text)), list(io.StringIO(checked.now))
-    for line in difflib.unified_diff(have, now, f"a/{name}", f"b/{name}"):
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
 def _nothing(paths: Iterable[Path]) -> Diagnostic:

@@ -1,19 +1,90 @@
-"""`trainlaunch completion`: the completion scripts of bash, zsh and fish, written from the parser itself."""
+"""`trainlaunch completion`: the completion scripts of bash, zsh and fish, written from the verbs' own parsers."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from shlex import quote
 
-from trainlaunch.cli.arguments.grammar import Argument, Verb, verbs
+from trainlaunch.cli.arguments.verb_table import VERBS, Usage, add_arguments, argument
 from trainlaunch.cli.output.streams import Streams
+from trainlaunch.manuals import manuals
 
-EXAMPLES = (
-    "source <(trainlaunch completion bash)  # in ~/.bashrc; zsh: after compinit",
-    "trainlaunch completion fish > ~/.config/fish/completions/trainlaunch.fish",
-)
-EXIT_CODES = "0 fine, 2 usage, 70 a bug of ours, 130 interrupted"
+# What stands for an argument in the help says what completes it; any other word completes nothing.
+ENDINGS = {"JOB": ("yaml", "yml"), "RUN": ("yaml", "yml"), "SCRIPT": ("py",)}
+RUN = "RUN"
+ANY_FILE = {"FILE", "PATH", "PATHS"}
+FOLDER = "DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a verb; `flags` is empty for a positional one.
+
+    Its value is one of `words`, or a file with one of `endings` (`` takes any file), or a folder, or free text; where
+    it may be a run, what `ps --output names` lists too.
+    """
+
+    flags: tuple[str, ...]
+    summary: str
+    takes_value: bool
+    repeats: bool
+    words: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
+    folder: bool = False
+    run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb with its arguments, `--help` included."""
+
+    name: str
+    summary: str
+    arguments: tuple[Argument, ...]
+
+    @property
+    def options(self) -> Iterator[Argument]:
+        """Those that start with a dash."""
+        return (each for each in self.arguments if each.flags)
+
+    @property
+    def positionals(self) -> Iterator[Argument]:
+        """Those that don't."""
+        return (each for each in self.arguments if not each.flags)
+
+
+def verbs() -> Iterator[Verb]:
+    """Yield each verb as its own parser has it."""
+    for name, summary in VERBS.items():
+        parser = argparse.ArgumentParser()
+        add_arguments(parser, importlib.import_module(f"trainlaunch.cli.verbs.{name}").USAGE.arguments)
+        yield Verb(name, summary, tuple(_argument(action) for action in parser._actions))
+
+
+def _argument(action: argparse.Action) -> Argument:
+    metavar = str(action.metavar)
+    endings = ENDINGS.get(metavar, ())
+    return Argument(
+        flags=tuple(sorted(action.option_strings, key=len, reverse=True)),
+        summary=" ".join((action.help or "").split()),
+        takes_value=action.nargs != 0,
+        repeats=isinstance(action, argparse._AppendAction) or action.nargs in {"*", "+"},
+        words=_words(action),
+        endings=("",) if metavar in ANY_FILE else endings,
+        folder=metavar == FOLDER,
+        run=metavar == RUN,
+    )
+
+
+def _words(action: argparse.Action) -> tuple[str, ...]:
+    if action.metavar == "CODE":
+        return tuple(word for each in manuals().values() for word in (each.code, each.name))
+    return tuple(str(each) for each in action.choices or ())
+
+
 SHELLS = ("bash", "zsh", "fish")
 _BASH_HEAD = """\
 # bash completion of trainlaunch, written by `trainlaunch completion bash`
@@ -88,11 +159,14 @@ complete -c trainlaunch -f
 complete -c trainlaunch -n "__trainlaunch_verb ''" -l version -d 'print the version'
 complete -c trainlaunch -n "__trainlaunch_verb ''" -s h -l help -d 'print the help'
 """
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the shell."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
+USAGE = Usage(
+    examples=(
+        "source <(trainlaunch completion bash)  # in ~/.bashrc; zsh: after compinit",
+        "trainlaunch completion fish > ~/.config/fish/completions/trainlaunch.fish",
+    ),
+    exit_codes="0 fine, 2 usage, 70 a bug of ours, 130 interrupted",
+    arguments=(argument("shell", choices=SHELLS, help="the shell that reads the script"),),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -159,9 +233,9 @@ def _zsh_options(verb: Verb) -> Iterator[str]:
 
 
 def _zsh_positionals(verb: Verb) -> Iterator[str]:
-    for position, argument in enumerate(verb.positionals, start=1):
-        place = "*" if argument.repeats else str(position)
-        yield quote(f"{place}{_zsh_value(argument, _zsh_escaped(argument.summary))}")
+    for position, each in enumerate(verb.positionals, start=1):
+        place = "*" if each.repeats else str(position)
+        yield quote(f"{place}{_zsh_value(each, _zsh_escaped(each.summary))}")
 
 
 def _zsh_value(argument: Argument, what: str) -> str:
@@ -194,10 +268,10 @@ def fish(verbs: Sequence[Verb]) -> str:
             f"complete -c trainlaunch -n \"__trainlaunch_verb ''\" -a {verb.name} -d {_fish_quoted(verb.summary)}"
         )
         start = f"complete -c trainlaunch -n '__trainlaunch_verb {verb.name}'"
-        for argument in verb.arguments:
-            flags = "".join(f" -{'l' if flag.startswith('--') else 's'} {flag.lstrip('-')}" for flag in argument.flags)
-            told = f" -d {_fish_quoted(argument.summary)}" if argument.flags else ""
-            lines.append(f"{start}{flags}{_fish_value(argument)}{told}")
+        for each in verb.arguments:
+            flags = "".join(f" -{'l' if flag.startswith('--') else 's'} {flag.lstrip('-')}" for flag in each.flags)
+            told = f" -d {_fish_quoted(each.summary)}" if each.flags else ""
+            lines.append(f"{start}{flags}{_fish_value(each)}{told}")
     return _FISH_HEAD + "\n".join(lines) + "\n"
 
 

@@ -8,48 +8,53 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.job_arguments import add_output_argument, add_policy_argument, reach_of
-from trainlaunch.cli.arguments.named_file import STDIN, open_named, unreadable
-from trainlaunch.cli.arguments.run_argument import RUN_TARGETS, add_owner_argument
-from trainlaunch.cli.arguments.target_options import add_place_arguments
-from trainlaunch.cli.output.doctor_output import tell
+from trainlaunch.cli.arguments.job_arguments import (
+    OUTPUT_ARGUMENT,
+    POLICY_ARGUMENTS,
+    STDIN,
+    open_named,
+    reach_of,
+    unreadable,
+)
+from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS, RUN_TARGETS, newest_run, owner_argument
+from trainlaunch.cli.arguments.verb_table import Usage, argument
+from trainlaunch.cli.output.doctor_output import tell, tell_live
 from trainlaunch.cli.output.report import document, framed
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.manuals import find_manual
+from trainlaunch.plan import make_plan
 from trainlaunch.plan.plan_label import planned_of
 from trainlaunch.targets import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
 
-EXAMPLES = ("trainlaunch doctor mnist", "kubectl logs train-0 | trainlaunch doctor --log - --exit-code 1")
-EXIT_CODES = (
-    "of a run that has ended, or a log: 0 a cause is named, 1 none is known; of this machine, or a run that goes on: 0 "
-    "all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
-)
 CHUNK = 1 << 20
 MAX_INSPECT_BYTES = 64 << 20
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    parser.add_argument(
-        "run", metavar="RUN", nargs="?", help=("a job file, or the name of a job; without it this machine")
-    )
-    parser.add_argument("--log", metavar="FILE", help="a log from anywhere, in the place of a run; - is stdin")
-    parser.add_argument("--exit-code", type=int, metavar="CODE", help="how the job of that log ended")
-    parser.add_argument(
-        "--inspect", metavar="FILE", help=("`docker inspect`, or pods and events, as JSON or YAML; - is stdin")
-    )
-    parser.add_argument("--job", dest="job_file", metavar="FILE", help="the job file of that log")
-    parser.add_argument("--target", choices=RUN_TARGETS, help="where the run is, or where that log is from")
-    add_place_arguments(parser)
-    add_policy_argument(parser)
-    add_owner_argument(parser)
-    add_output_argument(parser)
+USAGE = Usage(
+    examples=("trainlaunch doctor mnist", "kubectl logs train-0 | trainlaunch doctor --log - --exit-code 1"),
+    exit_codes=(
+        "of a run that has ended, or a log: 0 a cause is named, 1 none is known; of this machine, or a run "
+        "that goes on: 0 all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a "
+        "bug of ours, 130 interrupted"
+    ),
+    arguments=(
+        argument("run", metavar="RUN", nargs="?", help=("a job file, or the name of a job; without it this machine")),
+        argument("--log", metavar="FILE", help="a log from anywhere, in the place of a run; - is stdin"),
+        argument("--exit-code", type=int, metavar="CODE", help="how the job of that log ended"),
+        argument(
+            "--inspect", metavar="FILE", help=("`docker inspect`, or pods and events, as JSON or YAML; - is stdin")
+        ),
+        argument("--job", dest="job_file", metavar="FILE", help="the job file of that log"),
+        argument("--target", choices=RUN_TARGETS, help="where the run is, or where that log is from"),
+        *PLACE_ARGUMENTS,
+        *POLICY_ARGUMENTS,
+        owner_argument(),
+        OUTPUT_ARGUMENT,
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -70,9 +75,6 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _of_run(args: argparse.Namespace, streams: Streams) -> int:
     """Explain the newest run that RUN means: the end of an ended one, else what its containers do."""
-    from trainlaunch.cli.arguments.run_argument import newest_run
-    from trainlaunch.cli.output.doctor_output import tell_live
-
     args.job = args.run  # as the verbs about runs name it
     with newest_run(args, streams) as (store, run):
         evidence = store.evidence(run, streams.say)
@@ -114,7 +116,6 @@ def _evidence(args: argparse.Namespace) -> Evidence:
 
 def _with_job(evidence: Evidence, args: argparse.Namespace) -> Evidence:
     """Return evidence with what a job file plans."""
-    from trainlaunch.plan import make_plan
     from trainlaunch.policy import read_job
 
     job = read_job(Path(args.job_file), target=args.target, use_lock=False, policy=args.policy, reach=reach_of(args))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 
-from trainlaunch.cli.arguments.run_argument import add_run_argument, chosen_for_removal, found_runs
+from trainlaunch.cli.arguments.run_argument import RUN_ARGUMENTS, chosen_for_removal, found_runs
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.streams import Streams
 
-EXAMPLES = ("trainlaunch down job.yaml", "trainlaunch down 3f9a2c11", "trainlaunch down mnist --all")
-EXIT_CODES = (
-    "0 removed, 1 a bad job file, 2 usage, or several runs or one of somebody else's, 3 no such run, engine or "
-    "cluster, 70 a bug of ours, 130 interrupted"
+USAGE = Usage(
+    examples=("trainlaunch down job.yaml", "trainlaunch down 3f9a2c11", "trainlaunch down mnist --all"),
+    exit_codes=(
+        "0 removed, 1 a bad job file, 2 usage, or several runs or one of somebody else's, 3 no such run, "
+        "engine or cluster, 70 a bug of ours, 130 interrupted"
+    ),
+    arguments=(
+        *RUN_ARGUMENTS,
+        argument("--all", action="store_true", help="all of your runs that RUN means, ended ones too"),
+    ),
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_run_argument(parser)
-    parser.add_argument("--all", action="store_true", help="all of your runs that RUN means, ended ones too")
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -7,22 +7,20 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import TextStyle, style_of, wrapped
+from trainlaunch.cli.arguments.verb_table import Usage, argument
+from trainlaunch.cli.output.streams import Streams, TextStyle, style_of, wrapped
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.did_you_mean import closest
 from trainlaunch.errors import UsageError
 from trainlaunch.manuals import Manual, find_manual, manuals
 
-EXAMPLES = ("trainlaunch explain TL201", "trainlaunch explain shm-exhausted")
-EXIT_CODES = "0 fine, 2 no such code or name, 70 a bug of ours, 130 interrupted"
 WIDEST = 120  # columns that are easily read
 _MARKS = re.compile(r"\*\*(.+?)\*\*")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the code."""
-    parser.add_argument("code", metavar="CODE", nargs="?", help="a code or its name; without it all are listed")
+USAGE = Usage(
+    examples=("trainlaunch explain TL201", "trainlaunch explain shm-exhausted"),
+    exit_codes="0 fine, 2 no such code or name, 70 a bug of ours, 130 interrupted",
+    arguments=(argument("code", metavar="CODE", nargs="?", help="a code or its name; without it all are listed"),),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -11,8 +11,16 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of, refuse_folder_elsewhere, say_findings
-from trainlaunch.cli.arguments.named_file import is_handed, open_named, unreadable
+from trainlaunch.cli.arguments.job_arguments import (
+    POLICY_ARGUMENTS,
+    is_handed,
+    open_named,
+    reach_of,
+    refuse_folder_elsewhere,
+    say_findings,
+    unreadable,
+)
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.write_files import write_files
 from trainlaunch.diagnostics import Diagnostic, Severity
@@ -20,35 +28,35 @@ from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
 from trainlaunch.yamltree.text_file import read_at_most
 
-EXAMPLES = (
-    "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
-    "trainlaunch init --name resnet50 --image registry.example/trainer:1.4",
-    "trainlaunch init --from compose.yaml --pick train --write-to job.yaml",
-    "kubectl get job train -o yaml | trainlaunch init --from -",
-)
-EXIT_CODES = "0 fine, 1 a flag's value or the text can't be, 2 usage, 70 a bug of ours, 130 interrupted"
 GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
 MAX_NAME = 50  # leaves room for a target's suffix
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the script and the flags."""
-    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the training script, like train.py")
-    parser.add_argument(
-        "--from",
-        dest="source",
-        metavar="FILE",
-        help="take over what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
-        "devcontainer.json, a GitHub workflow, or a rendering; - is stdin",
-    )
-    parser.add_argument("--pick", metavar="NAME", help="which container of --from, where it starts several")
-    parser.add_argument("--name", help="the job's name (default: the script's, or its folder's)")
-    parser.add_argument("--image", help="the image, with a tag or digest")
-    parser.add_argument("--cpus", help="limit, like 8 or 1.5")
-    parser.add_argument("--memory", help="limit with /dev/shm included, like 32Gi")
-    parser.add_argument("--gpus", help="a count, all, or ids like 0,1")
-    add_policy_argument(parser)
-    parser.add_argument("--write-to", type=Path, metavar="FILE", help="write FILE instead of stdout; never over one")
+USAGE = Usage(
+    examples=(
+        "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
+        "trainlaunch init --name resnet50 --image registry.example/trainer:1.4",
+        "trainlaunch init --from compose.yaml --pick train --write-to job.yaml",
+        "kubectl get job train -o yaml | trainlaunch init --from -",
+    ),
+    exit_codes="0 fine, 1 a flag's value or the text can't be, 2 usage, 70 a bug of ours, 130 interrupted",
+    arguments=(
+        argument("script", metavar="SCRIPT", nargs="?", help="the training script, like train.py"),
+        argument(
+            "--from",
+            dest="source",
+            metavar="FILE",
+            help="take over what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
+            "devcontainer.json, a GitHub workflow, or a rendering; - is stdin",
+        ),
+        argument("--pick", metavar="NAME", help="which container of --from, where it starts several"),
+        argument("--name", help="the job's name (default: the script's, or its folder's)"),
+        argument("--image", help="the image, with a tag or digest"),
+        argument("--cpus", help="limit, like 8 or 1.5"),
+        argument("--memory", help="limit with /dev/shm included, like 32Gi"),
+        argument("--gpus", help="a count, all, or ids like 0,1"),
+        *POLICY_ARGUMENTS,
+        argument("--write-to", type=Path, metavar="FILE", help="write FILE instead of stdout; never over one"),
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -5,76 +5,178 @@ from __future__ import annotations
 import argparse
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
-from trainlaunch.cli.arguments.named_file import is_handed, open_named, unreadable
-from trainlaunch.cli.output.lint_output import report
-from trainlaunch.cli.output.streams import Streams
+from trainlaunch import __version__
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, is_handed, open_named, reach_of, unreadable
+from trainlaunch.cli.arguments.verb_table import Usage, argument
+from trainlaunch.cli.output.report import (
+    annotation,
+    as_json,
+    concise,
+    document,
+    framed,
+    printable,
+    span_json,
+    unified_diff,
+)
+from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import UsageError
 from trainlaunch.exit_codes import EXIT_FINDINGS
+from trainlaunch.job.ceilings import Policy
+from trainlaunch.lint.file_kinds import KINDS
+from trainlaunch.lint.files import files_of
+from trainlaunch.manuals import manuals
 from trainlaunch.repository.regular_files import read_regular
+from trainlaunch.repository.root import Reach
+from trainlaunch.rules.sources.source_text import TextFinding
 
 if TYPE_CHECKING:
-    from trainlaunch.job.ceilings import Policy
     from trainlaunch.lint.linter import Linted
-    from trainlaunch.repository.root import Reach
-    from trainlaunch.rules.sources.source_text import TextFinding
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
-EXAMPLES = (
-    "trainlaunch lint",
-    "trainlaunch lint compose.yaml run.sh --fix",
-    "kustomize build overlays/gpu | trainlaunch lint -",
-)
-EXIT_CODES = (
-    "0 nothing as grave as --fail-on (with --fix: after it), 1 findings, or folders with nothing to lint, 2 usage, "
-    "70 a bug of ours, 130 interrupted"
-)
+
+def report(results: Sequence[Linted], output: str, streams: Streams, *, to_stderr: bool) -> None:
+    """Print what was found, and the sum on stderr; `to_stderr` where stdout holds a text that was fixed."""
+    findings = [finding for each in results for finding in each.findings]
+    write = (lambda text: streams.say(text.removesuffix("\n"))) if to_stderr else streams.result
+    if output == "json":
+        write(document({"findings": [_json(each) for each in findings]}))
+    elif output == "sarif":
+        write(_sarif(findings))
+    elif output in {"github", "concise"}:
+        line = annotation if output == "github" else concise
+        write("".join(f"{line(each.diagnostic)}\n" for each in findings))
+    else:
+        style = style_of(streams.err if to_stderr else streams.out)
+        for each in results:
+            for finding in each.findings:
+                write(framed(printable(finding.diagnostic), style, text=each.text) + "\n\n")
+    streams.finish()
+    if output in {"text", "concise"}:
+        streams.say(_sum(results, findings))
+
+
+def _sum(results: Sequence[Linted], findings: Iterable[TextFinding]) -> str:
+    counts = Counter(each.severity for each in findings)
+    told = ", ".join(f"{counts[each]} {each.value}s" for each in Severity if counts[each]) or "no findings"
+    fixable = sum(finding.safe for each in results for finding in each.findings)
+    return f"linted {len(results)} files: {told}" + (f" ({fixable} that --fix repairs)" if fixable else "")
+
+
+def _json(finding: TextFinding) -> Mapping[str, object]:
+    (content,) = as_json([finding.diagnostic])
+    edits = [{"span": span_json(each.span), "text": each.text} for each in finding.edits]
+    return {"code": content["code"], "name": finding.name, **content, "edits": edits, "safe": finding.safe}
+
+
+def _sarif(findings: Sequence[TextFinding]) -> str:
+    import json
+
+    known = manuals()
+    codes = sorted({each.diagnostic.code for each in findings})
+    rules = [{"id": code, "name": known[code].name, "shortDescription": {"text": known[code].title}} for code in codes]
+    driver = {"name": "trainlaunch", "version": __version__, "rules": rules}
+    results = [_result(each, codes) for each in findings]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    log = {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+
+
+def _result(finding: TextFinding, codes: Sequence[str]) -> Mapping[str, object]:
+    diagnostic = finding.diagnostic
+    span = diagnostic.span
+    place: dict[str, object] = {}
+    if span is not None:
+        uri = _uri(span.file)
+        region = {
+            "startLine": span.line,
+            "startColumn": span.column,
+            "endLine": span.end_line,
+            "endColumn": span.end_column,
+        }
+        place = {"locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}]}
+    if finding.edits and span is not None:
+        replacements = [
+            {
+                "deletedRegion": {
+                    "startLine": each.span.line,
+                    "startColumn": each.span.column,
+                    "endLine": each.span.end_line,
+                    "endColumn": each.span.end_column,
+                },
+                "insertedContent": {"text": each.text},
+            }
+            for each in finding.edits
+        ]
+        change = {"artifactLocation": {"uri": _uri(span.file)}, "replacements": replacements}
+        place["fixes"] = [{"description": {"text": diagnostic.fix}, "artifactChanges": [change]}]
+    text = "; ".join(each for each in (diagnostic.message, diagnostic.why, diagnostic.fix) if each)
+    return {
+        "ruleId": diagnostic.code,
+        "ruleIndex": codes.index(diagnostic.code),
+        "level": _LEVELS[finding.severity],
+        "message": {"text": text},
+        **place,
+    }
+
+
+def _uri(file: str) -> str:
+    return quote("stdin" if file == "-" else file)
+
+
 _MAX_BASELINE_BYTES = 64 * 1024 * 1024  # bytes: some hundred thousand findings
 _GRAVITY = {"error": 2, "warning": 1, "info": 0}
 _GROUPS = {"defects": ("defects",), "practice": ("practice",), "all": ("defects", "practice")}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    from trainlaunch.lint.file_kinds import KINDS
-
-    parser.add_argument(
-        "paths",
-        nargs="*",
-        type=Path,
-        default=[Path()],
-        metavar="PATH",
-        help="files, folders, or - for stdin (default: the current folder; what .gitignore names is left out)",
-    )
-    parser.add_argument(
-        "--kind",
-        choices=KINDS,
-        metavar="KIND",
-        help=f"what the named files are, where neither name nor content tells: {', '.join(KINDS)}",
-    )
-    parser.add_argument(
-        "--select", choices=tuple(_GROUPS), default="defects", help="which rules: defects, practice, or all"
-    )
-    parser.add_argument(
-        "--fail-on", choices=tuple(_GRAVITY), default="error", help="the least severity that makes the exit code 1"
-    )
-    parser.add_argument("--fix", action="store_true", help="make the safe fixes in the files, - on stdout")
-    parser.add_argument("--diff", action="store_true", help="print the safe fixes as a diff and change nothing")
-    add_policy_argument(parser)
-    parser.add_argument("--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE holds")
-    parser.add_argument("--write-baseline", type=Path, metavar="FILE", help="write all findings of today to FILE")
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("text", "concise", "json", "sarif", "github"),
-        default="text",
-        help="format of the result",
-    )
+USAGE = Usage(
+    examples=(
+        "trainlaunch lint",
+        "trainlaunch lint compose.yaml run.sh --fix",
+        "kustomize build overlays/gpu | trainlaunch lint -",
+    ),
+    exit_codes=(
+        "0 nothing as grave as --fail-on (with --fix: after it), 1 findings, or folders with nothing to "
+        "lint, 2 usage, 70 a bug of ours, 130 interrupted"
+    ),
+    arguments=(
+        argument(
+            "paths",
+            nargs="*",
+            type=Path,
+            default=[Path()],
+            metavar="PATH",
+            help="files, folders, or - for stdin (default: the current folder; what .gitignore names is left out)",
+        ),
+        argument(
+            "--kind",
+            choices=KINDS,
+            metavar="KIND",
+            help=f"what the named files are, where neither name nor content tells: {', '.join(KINDS)}",
+        ),
+        argument("--select", choices=tuple(_GROUPS), default="defects", help="which rules: defects, practice, or all"),
+        argument(
+            "--fail-on", choices=tuple(_GRAVITY), default="error", help="the least severity that makes the exit code 1"
+        ),
+        argument("--fix", action="store_true", help="make the safe fixes in the files, - on stdout"),
+        argument("--diff", action="store_true", help="print the safe fixes as a diff and change nothing"),
+        *POLICY_ARGUMENTS,
+        argument("--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE holds"),
+        argument("--write-baseline", type=Path, metavar="FILE", help="write all findings of today to FILE"),
+        argument(
+            "-o",
+            "--output",
+            choices=("text", "concise", "json", "sarif", "github"),
+            default="text",
+            help="format of the result",
+        ),
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -98,7 +200,6 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _linted(args: argparse.Namespace, groups: tuple[str, ...], reach: Reach) -> Iterator[Linted]:
-    from trainlaunch.lint.files import files_of
     from trainlaunch.lint.linter import MAX_BYTES, lint_bytes, lint_file, unopened
 
     handed = dict.fromkeys(str(each) for each in args.paths if is_handed(str(each)))
@@ -161,20 +262,11 @@ def _write(linted: Linted, after: Linted, args: argparse.Namespace, streams: Str
     if after.text == linted.text:
         return
     if args.diff:
-        streams.result(_diff(linted, after))
+        streams.result("".join(unified_diff(linted.name, linted.text, after.text)))
         return
 
     replace_file(Path(linted.name), after.text)
     streams.say(f"wrote {linted.name}")
-
-
-def _diff(linted: Linted, after: Linted) -> str:
-    import difflib
-
-    name = linted.name.lstrip("/")
-    have, now = (each.text.splitlines(keepends=True) for each in (linted, after))
-    lines = difflib.unified_diff(have, now, f"a/{name}", f"b/{name}")
-    return "".join(each if each.endswith("\n") else f"{each}\n\\ No newline at end of file\n" for each in lines)
 
 
 def _write_baseline(path: Path, results: Iterable[Linted], streams: Streams) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import framed
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import replace_file
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
@@ -22,23 +22,21 @@ from trainlaunch.exit_codes import EXIT_FINDINGS
 if TYPE_CHECKING:
     from trainlaunch.committed.lock_writer import ImageFacts
 
-EXAMPLES = (
-    "trainlaunch lock job.yaml            # writes job.lock.yaml",
-    "trainlaunch lock jobs/*.yaml --check # in CI, after `docker pull`",
+USAGE = Usage(
+    examples=(
+        "trainlaunch lock job.yaml            # writes job.lock.yaml",
+        "trainlaunch lock jobs/*.yaml --check # in CI, after `docker pull`",
+    ),
+    exit_codes=(
+        "0 written or current, 1 a bad job file or a stale lock (--check), 2 usage, 3 no engine or it lacks "
+        "the image, 70 a bug of ours, 130 interrupted"
+    ),
+    arguments=(
+        argument("job", metavar="JOB", type=Path, nargs="+", help="a job file, like job.yaml; several are all locked"),
+        *POLICY_ARGUMENTS,
+        argument("--check", action="store_true", help="write nothing; exit 1 where the lock would change"),
+    ),
 )
-EXIT_CODES = (
-    "0 written or current, 1 a bad job file or a stale lock (--check), 2 usage, 3 no engine or it lacks the image, "
-    "70 a bug of ours, 130 interrupted"
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    parser.add_argument(
-        "job", metavar="JOB", type=Path, nargs="+", help="a job file, like job.yaml; several are all locked"
-    )
-    add_policy_argument(parser)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where the lock would change")
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

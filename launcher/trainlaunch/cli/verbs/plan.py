@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from trainlaunch.cli.arguments.job_arguments import (
     CONTRACT_EXIT_CODES,
-    add_job_arguments,
-    add_output_argument,
+    OUTPUT_ARGUMENT,
+    job_arguments,
     plan_of,
     say_findings,
 )
+from trainlaunch.cli.arguments.verb_table import Usage
 from trainlaunch.cli.output.report import as_json, document
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import columns_of, wrapped
+from trainlaunch.cli.output.streams import Streams, columns_of, wrapped
 from trainlaunch.container.job_variables import USUAL, shutdown_timeout
 from trainlaunch.diagnostics import Severity
 from trainlaunch.gpu_names import ALL_GPUS
@@ -31,19 +31,19 @@ from trainlaunch.rules import check_plan
 from trainlaunch.sanitize import shorten
 from trainlaunch.units import counted, format_cpus, format_duration, format_size, human_size
 
-EXAMPLES = (
-    "trainlaunch plan job.yaml",
-    "trainlaunch plan job.yaml --target kubernetes --set data_loader.num_workers=8",
-    "trainlaunch plan job.yaml -o json",
-)
-EXIT_CODES = CONTRACT_EXIT_CODES
 _SHOWN_ANYWAY = {"shm_size", "resources.cpus", "resources.memory", "resources.gpus"}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_job_arguments(parser)
-    add_output_argument(parser)
+USAGE = Usage(
+    examples=(
+        "trainlaunch plan job.yaml",
+        "trainlaunch plan job.yaml --target kubernetes --set data_loader.num_workers=8",
+        "trainlaunch plan job.yaml -o json",
+    ),
+    exit_codes=CONTRACT_EXIT_CODES,
+    arguments=(
+        *job_arguments(),
+        OUTPUT_ARGUMENT,
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -7,42 +7,33 @@ import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import job_of, reach_of, say_findings
 from trainlaunch.cli.arguments.measuring import (
-    add_measuring_arguments,
     keep_probe,
+    measuring_arguments,
     measuring_fields,
     refuse_unwritable_lock,
 )
-from trainlaunch.cli.arguments.run_argument import store_of_plan
-from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
+from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import document
+from trainlaunch.cli.output.run_output import Screen, say_diagnoses
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED
+from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.instrumentation import PROBE
+from trainlaunch.plan.launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
     from trainlaunch.job.loader_spec import ProbeMeasurement
-    from trainlaunch.job.spec import JobSpec
     from trainlaunch.measure.loader_records import Measurement, Records
     from trainlaunch.measure.measuring_run import MeasuringRun
-    from trainlaunch.plan.launch_plan import LaunchPlan
     from trainlaunch.run.base.store import RunStore
 
-EXAMPLES = (
-    "trainlaunch probe job.yaml",
-    "trainlaunch probe job.yaml --write    # keeps it in job.lock.yaml",
-    "trainlaunch probe job.yaml --through --batches 8 --target kubernetes -o json",
-)
-EXIT_CODES = (
-    "0 measured and nothing wrong, 1 findings, no loader measured or a bad job file, 2 usage, 3 target unavailable, "
-    "70 a bug of ours, 130 interrupted"
-)
 WHAT_RUNS = """\
 The job's own command runs once on the target, under the job's limits and
 with its mounts and secrets, under a name of its own. It ends after --batches
@@ -54,32 +45,41 @@ BATCHES, SECONDS = 32, 60
 AFTER_DEADLINE = 120  # seconds after active_deadline, by which the script ends itself where nobody is left to end it
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    asked = add_measuring_arguments(parser, WHAT_RUNS)
-    asked.add_argument(
-        "--batches",
-        type=_from_one,
-        default=BATCHES,
-        metavar="N",
-        help=f"of the loader that trains (default: {BATCHES})",
-    )
-    asked.add_argument(
-        "--seconds",
-        type=_from_one,
-        default=SECONDS,
-        metavar="T",
-        help=f"at most so long after the first batch was asked for (default: {SECONDS})",
-    )
-    asked.add_argument(
-        "--through", action="store_true", help="let the script come to its end, each loop cut to N batches"
-    )
-
-
 def _from_one(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text[:9]) >= 1 and len(text) <= 9):
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, not {text!r}")
     return int(text)
+
+
+USAGE = Usage(
+    examples=(
+        "trainlaunch probe job.yaml",
+        "trainlaunch probe job.yaml --write    # keeps it in job.lock.yaml",
+        "trainlaunch probe job.yaml --through --batches 8 --target kubernetes -o json",
+    ),
+    exit_codes=(
+        "0 measured and nothing wrong, 1 findings, no loader measured or a bad job file, 2 usage, 3 target "
+        "unavailable, 70 a bug of ours, 130 interrupted"
+    ),
+    arguments=measuring_arguments(
+        WHAT_RUNS,
+        argument(
+            "--batches",
+            type=_from_one,
+            default=BATCHES,
+            metavar="N",
+            help=f"of the loader that trains (default: {BATCHES})",
+        ),
+        argument(
+            "--seconds",
+            type=_from_one,
+            default=SECONDS,
+            metavar="T",
+            help=f"at most so long after the first batch was asked for (default: {SECONDS})",
+        ),
+        argument("--through", action="store_true", help="let the script come to its end, each loop cut to N batches"),
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -127,7 +127,7 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
 
 
 def _run(
-    args: argparse.Namespace, plan: LaunchPlan, streams: Streams, records: Records, store: RunStore[Any]
+    args: argparse.Namespace, plan: LaunchPlan, streams: Streams, records: Records, store: RunStore
 ) -> MeasuringRun:
     from trainlaunch.measure.measuring_run import RunOutput, run_measuring
 
@@ -218,6 +218,4 @@ def _explain(ran: MeasuringRun, measured: Measurement, streams: Streams) -> None
         streams.say(f"trainlaunch: the script itself ended with exit code {ran.exit_code}")
     if ran.evidence is None or measured.reason or not ran.exit_code:
         return
-    from trainlaunch.cli.output.run_output import say_diagnoses
-
     say_diagnoses(ran.evidence, streams, streams.say)

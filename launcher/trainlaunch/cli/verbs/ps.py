@@ -12,39 +12,42 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import CONTRACT_EXIT_CODES
 from trainlaunch.cli.arguments.run_argument import (
-    add_owner_argument,
-    add_run_target_argument,
     opened_store,
     owned_by,
+    owner_argument,
     say_once,
+    target_arguments,
     targets_of,
 )
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import document
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_table import Row, Table
+from trainlaunch.cli.output.streams import Row, Streams, Table
+from trainlaunch.run.base.run_query import Run
 from trainlaunch.units import age
 
 if TYPE_CHECKING:
-    from trainlaunch.run.base.run_query import Candidate
-    from trainlaunch.run.base.store import Run, RunRow
+    from trainlaunch.run.base.store import RunRow
 
-EXAMPLES = ("trainlaunch ps", "trainlaunch ps --running --owner any", "trainlaunch ps --output json")
-EXIT_CODES = CONTRACT_EXIT_CODES
 COLUMNS = ("JOB", "RUN", "OWNER", "STATE", "EXIT", "AGE", "SHM", "TARGET")
 SHRINKING = 3  # of those the first may be cut, so that a line fits
 WATCH_SECONDS = 2.0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    formats = ("text", "json", "names")
-    parser.add_argument(
-        "-o", "--output", choices=formats, default="text", help="format of the result; names are for completion"
-    )
-    parser.add_argument("--running", action="store_true", help="only those that run now")
-    parser.add_argument("--watch", action="store_true", help=f"again every {WATCH_SECONDS:.0f} s, until Ctrl-C")
-    add_owner_argument(parser, default="those of all")
-    add_run_target_argument(parser, "all but clusters")
+USAGE = Usage(
+    examples=("trainlaunch ps", "trainlaunch ps --running --owner any", "trainlaunch ps --output json"),
+    exit_codes=CONTRACT_EXIT_CODES,
+    arguments=(
+        argument(
+            "-o",
+            "--output",
+            choices=("text", "json", "names"),
+            default="text",
+            help="format of the result; names are for completion",
+        ),
+        argument("--running", action="store_true", help="only those that run now"),
+        argument("--watch", action="store_true", help=f"again every {WATCH_SECONDS:.0f} s, until Ctrl-C"),
+        owner_argument(default="those of all"),
+        *target_arguments("all but clusters"),
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -86,7 +89,7 @@ def repeated(args: argparse.Namespace, streams: Streams, show: Callable[[], None
     return 0
 
 
-def names(found: Sequence[Candidate]) -> str:
+def names(found: Sequence[Run]) -> str:
     """Return what RUN may be, a line each."""
     return "".join(f"{name}\n" for name in dict.fromkeys(name for run in found for name in (run.job, run.id)))
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.streams import Streams
 
-EXAMPLES = (
-    "trainlaunch schema > trainlaunch.schema.json",
-    "trainlaunch schema policy > trainlaunch-policy.schema.json",
+USAGE = Usage(
+    examples=(
+        "trainlaunch schema > trainlaunch.schema.json",
+        "trainlaunch schema policy > trainlaunch-policy.schema.json",
+    ),
+    exit_codes="0 fine, 2 usage, 70 a bug of ours, 130 interrupted",
+    arguments=(argument("of", nargs="?", choices=("job", "policy"), default="job", help="which file (default: job)"),),
 )
-EXIT_CODES = "0 fine, 2 usage, 70 a bug of ours, 130 interrupted"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the file that is meant."""
-    parser.add_argument("of", nargs="?", choices=("job", "policy"), default="job", help="which file (default: job)")
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -7,38 +7,44 @@ import os
 from collections.abc import Callable
 
 from trainlaunch.cli.arguments.job_arguments import job_of, say_findings
-from trainlaunch.cli.arguments.run_argument import add_run_argument, allowed_runs, say_once, store_of_plan
-from trainlaunch.cli.arguments.target_options import job_file, named_target
+from trainlaunch.cli.arguments.run_argument import (
+    RUN_ARGUMENTS,
+    allowed_runs,
+    job_file,
+    named_target,
+    say_once,
+    store_of_plan,
+)
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import exit_of_signal
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.base.run_query import nothing_runs
 
-EXAMPLES = (
-    "trainlaunch shell job.yaml",
-    "trainlaunch shell job.yaml --target kubernetes -- df -h /dev/shm",
-    "trainlaunch shell 3f9a2c11 -- py-spy dump --pid 7",
+USAGE = Usage(
+    examples=(
+        "trainlaunch shell job.yaml",
+        "trainlaunch shell job.yaml --target kubernetes -- df -h /dev/shm",
+        "trainlaunch shell 3f9a2c11 -- py-spy dump --pid 7",
+    ),
+    exit_codes=(
+        "the shell's or the command's own; 125 for anything before it, 78 and 75 from the preflight, 128+n "
+        "when signal n ended it or trainlaunch"
+    ),
+    arguments=(
+        *RUN_ARGUMENTS,
+        argument("command", nargs="*", metavar="CMD", help="after `--`: a command instead of a shell (bash, else sh)"),
+        argument(
+            "--set",
+            action="append",
+            default=[],
+            dest="sets",
+            metavar="FIELD=VALUE",
+            help="a job file: override one field, a dotted path and a YAML value; repeatable",
+        ),
+    ),
 )
-EXIT_CODES = (
-    "the shell's or the command's own; 125 for anything before it, 78 and 75 from the preflight, 128+n when signal n "
-    "ended it or trainlaunch"
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments; main takes what stands after `--` for the command."""
-    add_run_argument(parser)
-    parser.add_argument(
-        "command", nargs="*", metavar="CMD", help="after `--`: a command instead of a shell (bash, else sh)"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="sets",
-        metavar="FIELD=VALUE",
-        help="a job file: override one field, a dotted path and a YAML value; repeatable",
-    )
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -83,8 +89,6 @@ def _kind_of_terminal() -> str | None:
 
 
 def _into_run(args: argparse.Namespace) -> int:
-    from trainlaunch.run.base.wording import nothing_runs
-
     with allowed_runs(args) as (store, runs, _):
         code = store.enter(runs, args.command, _kind_of_terminal(), say_once)
         if code is None:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import argparse
 
-from trainlaunch.cli.arguments.job_arguments import add_output_argument
-from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
+from trainlaunch.cli.arguments.job_arguments import OUTPUT_ARGUMENT
+from trainlaunch.cli.arguments.run_argument import RUN_ARGUMENTS, newest_run
+from trainlaunch.cli.arguments.verb_table import Usage
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.run_output import bare_evidence, framed_diagnosis
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, style_of
 
-EXAMPLES = ("trainlaunch status job.yaml", "trainlaunch status mnist --output json")
 FACTS = 11  # columns before what a line of `status` says
-EXIT_CODES = (
-    "0 it runs or ended well, 1 it is unhealthy, ended with another code than 0, or the job file is bad, 2 usage, "
-    "3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
+USAGE = Usage(
+    examples=("trainlaunch status job.yaml", "trainlaunch status mnist --output json"),
+    exit_codes=(
+        "0 it runs or ended well, 1 it is unhealthy, ended with another code than 0, or the job file is bad, "
+        "2 usage, 3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
+    ),
+    arguments=(
+        *RUN_ARGUMENTS,
+        OUTPUT_ARGUMENT,
+    ),
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_run_argument(parser)
-    add_output_argument(parser)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -9,40 +9,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.cli.arguments.job_arguments import job_of, plan_of
 from trainlaunch.cli.arguments.measuring import (
-    add_measuring_arguments,
     keep_tune,
+    measuring_arguments,
     measuring_fields,
     refuse_unwritable_lock,
 )
-from trainlaunch.cli.arguments.run_argument import store_of_plan
-from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
+from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
+from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import as_json, document, framed
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of, wrapped
+from trainlaunch.cli.output.streams import Streams, style_of, wrapped
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, LaunchError, UsageError
 from trainlaunch.job.loader_spec import Tune
+from trainlaunch.job.spec import JobSpec, Origin
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import fresh_tune, input_of, states
 from trainlaunch.units import UnreadableValue, format_duration, parse_duration
 
 if TYPE_CHECKING:
     from trainlaunch.inside.tune.task import Setting
-    from trainlaunch.job.spec import JobSpec, Origin
     from trainlaunch.measure.tune.result import Tuned
-    from trainlaunch.plan.launch_plan import LaunchPlan
-
 BUDGET = "3m"
 MIN_SECONDS = 20  # seconds: a process must start and time some settings
 MAX_SECONDS = 24 * 3600
-EXAMPLES = (
-    "trainlaunch tune job.yaml",
-    "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
-)
-EXIT_CODES = (
-    "0 timed, 1 nothing could be timed or a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, "
-    "130 interrupted"
-)
 WHAT_RUNS = """\
 The job's own script, its training steps included, on the job's target and
 within its CPU and memory limits. It runs once, or once for each setting
@@ -51,17 +41,24 @@ confirm the result. A run is ended once it has told enough: what the script
 saves at the end of training it doesn't save, but evaluation and checkpoints
 of epochs that end sooner do run. It takes the budget, and a minute more
 where the script starts slowly."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    asked = add_measuring_arguments(parser, WHAT_RUNS)
-    asked.add_argument(
-        "--budget", default=BUDGET, metavar="TIME", help=f"how long it may take, like 90s or 10m (default: {BUDGET})"
-    )
-    asked.add_argument(
-        "--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"
-    )
+USAGE = Usage(
+    examples=(
+        "trainlaunch tune job.yaml",
+        "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
+    ),
+    exit_codes="0 timed, 1 nothing could be timed or a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, "
+    "130 interrupted",
+    arguments=measuring_arguments(
+        WHAT_RUNS,
+        argument(
+            "--budget",
+            default=BUDGET,
+            metavar="TIME",
+            help=f"how long it may take, like 90s or 10m (default: {BUDGET})",
+        ),
+        argument("--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"),
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

@@ -9,22 +9,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import columns_of
+from trainlaunch.cli.output.streams import Streams, columns_of
+from trainlaunch.inside.tune.task import Setting
 from trainlaunch.measure.measuring_run import PREPARES
 from trainlaunch.measure.tune.result import HEAD, WIDTH, trial_line, words
-from trainlaunch.measure.tune.trial import RunEnd
+from trainlaunch.measure.tune.trial import RunEnd, Trial, TunedLoader
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.sanitize import one_line
 from trainlaunch.units import format_duration
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from trainlaunch.inside.tune.task import Setting
-    from trainlaunch.measure.tune.trial import Trial, TunedLoader
-    from trainlaunch.plan.launch_plan import LaunchPlan
     from trainlaunch.run.base.store import RunStore
 
 KEPT = 64  # pieces of output: the last lines are shown where a run fails
@@ -34,7 +31,7 @@ TICK = 1.0
 class Runs:
     """Makes runs that measure `job`, one after the other. Lines of ours about them go to `say`, each once."""
 
-    def __init__(self, args: argparse.Namespace, say: Callable[[str], None], store: RunStore[Any], job: str) -> None:
+    def __init__(self, args: argparse.Namespace, say: Callable[[str], None], store: RunStore, job: str) -> None:
         self._typed = shlex.join(["trainlaunch", *args.words])
         self._say, self._store, self._job = say, store, job
         self._said: set[str] = set()

@@ -6,51 +6,53 @@ import argparse
 import shlex
 
 from trainlaunch.cli.arguments.job_arguments import (
-    add_job_arguments,
-    add_kind_argument,
+    KIND_ARGUMENT,
+    job_arguments,
     plan_of,
     say_findings,
     say_unsized,
 )
-from trainlaunch.cli.arguments.run_argument import store_of_plan
-from trainlaunch.cli.arguments.target_options import add_place_arguments, refuse_place_elsewhere
-from trainlaunch.cli.output.run_output import teller
+from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS, refuse_place_elsewhere, store_of_plan
+from trainlaunch.cli.arguments.verb_table import Usage, argument
+from trainlaunch.cli.output.run_output import Screen, teller
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan
 from trainlaunch.run.base.console import Console
 from trainlaunch.run.base.store import Starting
 
-EXAMPLES = (
-    "trainlaunch up job.yaml",
-    "trainlaunch up job.yaml --detach --set data_loader.batch_size=64",
-    "trainlaunch up job.yaml --target kubernetes --namespace research",
+USAGE = Usage(
+    examples=(
+        "trainlaunch up job.yaml",
+        "trainlaunch up job.yaml --detach --set data_loader.batch_size=64",
+        "trainlaunch up job.yaml --target kubernetes --namespace research",
+    ),
+    exit_codes=(
+        "the job's own; 125 for anything before its first process or when no code exists, 75 and 78 from the "
+        "preflight (this machine, the files), 128+n when signal n ended it, 130 when Ctrl-C detached from a "
+        "cluster"
+    ),
+    arguments=(
+        *job_arguments(),
+        KIND_ARGUMENT,
+        argument("-d", "--detach", action="store_true", help="start it and return; print its name"),
+        *PLACE_ARGUMENTS,
+        argument(
+            "--share-gpus",
+            action="store_true",
+            help="docker, compose, local: start on a GPU that a running job of ours has",
+        ),
+        argument(
+            "--replace", action="store_true", help="kubernetes: delete the same job first where it is there already"
+        ),
+        argument(
+            "--stop-on-interrupt",
+            action="store_true",
+            help="kubernetes: let Ctrl-C stop the job; it detaches otherwise",
+        ),
+    ),
 )
-EXIT_CODES = (
-    "the job's own; 125 for anything before its first process or when no code exists, 75 and 78 from the preflight "
-    "(this machine, the files), 128+n when signal n ended it, 130 when Ctrl-C detached from a cluster"
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_job_arguments(parser)
-    add_kind_argument(parser)
-    parser.add_argument("-d", "--detach", action="store_true", help="start it and return; print its name")
-    add_place_arguments(parser)
-    parser.add_argument(
-        "--share-gpus",
-        action="store_true",
-        help="docker, compose, local: start on a GPU that a running job of ours has",
-    )
-    parser.add_argument(
-        "--replace", action="store_true", help="kubernetes: delete the same job first where it is there already"
-    )
-    parser.add_argument(
-        "--stop-on-interrupt", action="store_true", help="kubernetes: let Ctrl-C stop the job; it detaches otherwise"
-    )
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

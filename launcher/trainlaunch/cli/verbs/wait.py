@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import argparse
 
-from trainlaunch.cli.arguments.job_arguments import add_output_argument
-from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
+from trainlaunch.cli.arguments.job_arguments import OUTPUT_ARGUMENT
+from trainlaunch.cli.arguments.run_argument import RUN_ARGUMENTS, newest_run
+from trainlaunch.cli.arguments.verb_table import Usage
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.run_output import follow_run
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.run.base.store import ENDED, Following
 
-EXAMPLES = ("trainlaunch wait job.yaml", "trainlaunch up -d job.yaml && trainlaunch wait job.yaml")
-EXIT_CODES = "the job's own; 125 where none exists (no such run, engine or cluster, never started, removed meanwhile)"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_run_argument(parser)
-    add_output_argument(parser)
+USAGE = Usage(
+    examples=("trainlaunch wait job.yaml", "trainlaunch up -d job.yaml && trainlaunch wait job.yaml"),
+    exit_codes=(
+        "the job's own; 125 where none exists (no such run, engine or cluster, never started, removed meanwhile)"
+    ),
+    arguments=(
+        *RUN_ARGUMENTS,
+        OUTPUT_ARGUMENT,
+    ),
+)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:

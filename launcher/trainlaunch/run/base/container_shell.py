@@ -113,6 +113,10 @@ class Command(Protocol):
         """Let go of it."""
 
 
+# Starts a command in a container, and says whether it gets a terminal.
+Start = Callable[[Sequence[str], bool], Command]
+
+
 class Gone(Exception):
     """A signal that ends this process: its number."""
 
@@ -151,11 +155,20 @@ def ending_signals() -> Iterator[None]:
             signal.signal(each, old)
 
 
-def join(command: Command, *, terminal: bool) -> int:
-    """Pass bytes on until the command ends, and return its exit code; 125 where the connection broke before.
+def run_inside(start: Start, argv: Sequence[str], token: str, *, term: str | None) -> int:
+    """Run a command in a container and return its exit code; 125 where the connection broke before.
 
-    Raises Gone. With `terminal` every key is the program's, Ctrl-C too.
+    What it started ends with it, or with this process, and so does a container made for it, which has the same token.
+    `term` is the kind of its terminal, None for none: every key is the program's, Ctrl-C too. Raises Gone.
     """
+    with (
+        _alive(start(lifeline_argv(token), False)),
+        contextlib.closing(start(marked_argv(argv, token, term=term or ""), term is not None)) as command,
+    ):
+        return _joined(command, terminal=term is not None)
+
+
+def _joined(command: Command, *, terminal: bool) -> int:
     with _raw() if terminal else contextlib.nullcontext(), _following_size(command, terminal=terminal):
         threading.Thread(target=_feed, args=(command,), daemon=True).start()
         for stderr, data in command.output():
@@ -165,7 +178,7 @@ def join(command: Command, *, terminal: bool) -> int:
 
 
 @contextlib.contextmanager
-def alive(lifeline: Command) -> Iterator[None]:
+def _alive(lifeline: Command) -> Iterator[None]:
     """Write to a lifeline now and then; its end ends what it belongs to."""
     over = threading.Event()
 

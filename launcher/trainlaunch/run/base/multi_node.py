@@ -1,15 +1,31 @@
-"""One job in several containers: their output as one stream, and whose end is the job's."""
+"""One job in several containers: their output as one stream, whose end is the job's, and calls for all at once."""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TypeVar
 
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Session
+from trainlaunch.run.base.run_query import Run, is_mine
+
+MAX_AT_ONCE = 8
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def at_once(call: Callable[[T], R], items: Sequence[T], *, most: int = MAX_AT_ONCE) -> list[R]:
+    """Return what `call` gives for each of some items, in their order. Raises what a call raised, when all are over."""
+    if len(items) < 2:
+        return [call(each) for each in items]
+    with ThreadPoolExecutor(min(most, len(items))) as pool:
+        return list(pool.map(call, items))
+
 
 _WAITING_CHUNKS = 64  # a reader that is slower than the job holds it up, as one container's stream does
 _MAX_LINE = 64 * 1024
@@ -25,7 +41,7 @@ def containers_of(
     return by_node(each for each in backend.runs(plan.job.name, run) if each.attempt == attempt)
 
 
-def by_node(containers: Iterator[ContainerInfo]) -> tuple[ContainerInfo, ...]:
+def by_node(containers: Iterable[ContainerInfo]) -> tuple[ContainerInfo, ...]:
     """Return containers in the order of their nodes."""
     return tuple(sorted(containers, key=lambda each: each.node or 0))
 
@@ -52,6 +68,42 @@ def deciding(containers: Sequence[ContainerInfo]) -> ContainerInfo:
     if failed:
         return min(failed, key=lambda each: each.finished)
     return next((each for each in containers if not each.ended), containers[0])
+
+
+def runs_among(containers: Iterable[ContainerInfo], target: str) -> list[Run]:
+    """Return the runs that containers of one target belong to, newest first; `containers` are newest first."""
+    by_run: dict[str, list[ContainerInfo]] = {}
+    for each in containers:
+        by_run.setdefault(f"{each.job} {each.run or each.project or each.id}", []).append(each)
+    return [run_of(target, tuple(each)) for each in by_run.values()]
+
+
+def run_of(target: str, containers: tuple[ContainerInfo, ...]) -> Run:
+    """Return the run that holds the containers of all its attempts and nodes, newest first.
+
+    One that was started by hand has its project's or container's name for an id.
+    """
+    first, end = containers[0], deciding(newest_of(containers))
+    own_id = first.run or first.project or first.name
+    given = (name for each in containers for name in (each.name, each.project, _without_node(each)))
+    return Run(
+        target=target,
+        job=first.job,
+        id=own_id,
+        names=frozenset(filter(None, (own_id, *given))),
+        owner=first.owner,
+        is_mine=is_mine(first.owner),
+        running=any(each.status == "running" for each in containers),
+        created=first.created,
+        state=end.status if end.exit_code is None else f"{end.status} {end.exit_code}",
+        held=containers,
+        measures=first.measures,
+    )
+
+
+def _without_node(container: ContainerInfo) -> str:
+    """Return the name that a node's container has from its run; empty where the run has one container."""
+    return "" if container.node is None else container.name.removesuffix(f"-{container.node}")
 
 
 def merged(streams: Sequence[Iterator[Chunk]]) -> Iterator[Chunk]:

@@ -1,4 +1,6 @@
-"""Which runs the argument RUN means: an exact name, then a job, then the start of a run's id; and whose they are.
+"""Which runs the argument RUN means, whose they are, and what is said where none may be taken.
+
+RUN is an exact name, then a job, then the start of a run's id.
 
 A run on this machine says whose it is in a label, or in the record of a local run, and in no rendering. A name keeps
 people on one engine from ending each other's runs by accident. It is no lock: who may use an engine's socket may do
@@ -8,14 +10,19 @@ anything on it.
 from __future__ import annotations
 
 import os
+import pwd
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.sanitize import one_line
 from trainlaunch.units import counted
+
+if TYPE_CHECKING:
+    from trainlaunch.plan.launch_plan import LaunchPlan
+    from trainlaunch.run.base.backend import ContainerInfo
 
 MIN_PREFIX = 4
 MAX_LISTED = 10
@@ -24,46 +31,29 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
 OWNER_VARIABLE = "TRAINLAUNCH_OWNER"
 OWNER_KEY = "owner"  # of the label, after its prefix, and of a local run's record
 MEASURES = "measures"  # of the job that a run of `probe` or `tune` measures, as the owner's
+NAME_TAKEN = "TL506"
 ANYONE = "any"  # what --owner takes for the runs of all
 
 
-class Candidate(Protocol):
-    """A run that may be meant."""
+class Run(NamedTuple):
+    """A run as a list tells of it: what RUN names it by, whose it is, how it stands, and what its target `held` of it.
 
-    @property
-    def job(self) -> str:
-        """Its job."""
+    `id` is what tells it from others, as `ps` shows it; `names` are its exact names, the id included. `owner` is empty
+    where nothing says so. `measures` is the job whose script it measures, empty for a job's own run. `created` is in
+    seconds since the epoch; `state` is a word or two.
+    """
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Its exact names."""
-
-    @property
-    def id(self) -> str:
-        """What tells it from others, as `ps` shows it."""
-
-    @property
-    def owner(self) -> str:
-        """Whose it is, empty where nothing says so."""
-
-    @property
-    def is_mine(self) -> bool:
-        """Whether it is the caller's own."""
-
-    @property
-    def running(self) -> bool:
-        """Whether it runs now."""
-
-    @property
-    def created(self) -> float:
-        """When it was made, in seconds since the epoch."""
-
-    @property
-    def state(self) -> str:
-        """How it stands, in a word or two."""
-
-
-C = TypeVar("C", bound=Candidate)
+    target: str
+    job: str
+    id: str
+    names: frozenset[str]
+    owner: str
+    is_mine: bool
+    running: bool
+    created: float
+    state: str
+    held: Any
+    measures: str = ""
 
 
 class RunQuery(NamedTuple):
@@ -89,9 +79,9 @@ def check_argument(text: str) -> None:
         )
 
 
-def matching(candidates: Iterable[C], asked: RunQuery) -> tuple[C, ...]:
+def matching(candidates: Iterable[Run], asked: RunQuery) -> tuple[Run, ...]:
     """Return the runs that are meant, newest first; none where nothing is. Raises UsageError (TL119)."""
-    known = sorted(candidates, key=_created, reverse=True)
+    known = sorted(candidates, key=lambda each: each.created, reverse=True)
     if asked.job is not None:
         return tuple(each for each in known if each.job == asked.job)
     named = tuple(each for each in known if asked.text in each.names)
@@ -106,12 +96,7 @@ def matching(candidates: Iterable[C], asked: RunQuery) -> tuple[C, ...]:
     return started
 
 
-def newest_allowed(found: Sequence[C]) -> C | None:
-    """Return the newest run that is the caller's own; None where all are somebody else's."""
-    return next((each for each in found if each.is_mine), None)
-
-
-def removable(found: Sequence[C], what: str, *, anyones: bool = False) -> C:
+def removable(found: Sequence[Run], what: str, *, anyones: bool = False) -> Run:
     """Return the one run that `down` may take; `anyones`: whose they are doesn't matter.
 
     Raises UsageError (TL119) where it would have to guess.
@@ -125,7 +110,7 @@ def removable(found: Sequence[C], what: str, *, anyones: bool = False) -> C:
     return running[0] if running else found[0]
 
 
-def listing(found: Sequence[Candidate]) -> str:
+def listing(found: Sequence[Run]) -> str:
     """Return runs as a list for an error, a line each."""
     cells = ((each.id, each.job, each.state, each.owner or "no owner") for each in found[:MAX_LISTED])
     lines = ["  ".join(map(one_line, each)) for each in cells]
@@ -133,13 +118,9 @@ def listing(found: Sequence[Candidate]) -> str:
     return "\n          ".join(["they are", *lines, *more])
 
 
-def _refused(message: str, found: Sequence[Candidate]) -> UsageError:
+def _refused(message: str, found: Sequence[Run]) -> UsageError:
     fix = "name one by its id; `--all` takes all of yours, `--owner NAME` or `--owner any` those of others too"
     return UsageError([Diagnostic("TL119", message, fix, why=listing(found))])
-
-
-def _created(run: Candidate) -> float:
-    return run.created
 
 
 def own_name() -> str:
@@ -154,9 +135,73 @@ def is_mine(owner: str) -> bool:
 
 
 def _user() -> str:
-    import pwd
-
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a uid without an account
         return str(os.getuid())
+
+
+def may_move(holder: ContainerInfo, plan: LaunchPlan) -> bool:
+    """Whether a new run of `plan` may rename who holds its name: an ended run of the caller's of the same job."""
+    return holder.ended and holder.job == plan.job.name and is_mine(holder.owner)
+
+
+def held_by_same_job(holder: ContainerInfo, name: str) -> Diagnostic:
+    """Return the error for a name that an earlier run of the same job still has (TL506); `name` is the new run's."""
+    job = holder.job
+    if not is_mine(holder.owner):
+        return Diagnostic(
+            NAME_TAKEN,
+            f"the name {holder.name} is held by a run of job {job} that is {holder.owner}'s",
+            f"give `--name {name}-2`",
+            why="a name is unique there, and what others started is left as it is",
+        )
+    return Diagnostic(
+        NAME_TAKEN,
+        f"job {job} is {holder.status} already, as {holder.noun} {holder.name}",
+        f"follow it with `trainlaunch logs -f {job}`, or end it with `trainlaunch down {job}`",
+        why="one run of a job at a time holds its name",
+    )
+
+
+def no_such_run(place: str, job: str, known: set[str], *, fix: str, owner: str | None = None) -> Diagnostic:
+    """Return the error for a RUN that nothing in a place is called (TL510); `known` are the jobs with runs there.
+
+    `owner` is the one whose runs alone were looked at.
+    """
+    of_owner = "" if owner in {None, ANYONE} else f" of {owner}"
+    return Diagnostic(
+        "TL510",
+        f"{place} has no run of job {job}{of_owner}",
+        fix,
+        why=f"it has runs of {', '.join(sorted(known))}" if known else "it has no runs of trainlaunch at all",
+    )
+
+
+def no_such_attempt(run: str, attempt: int, known: Iterable[int]) -> Diagnostic:
+    """Return the error for an attempt that a run has not made, or of which nothing is kept (TL510)."""
+    numbers = ", ".join(map(str, sorted(set(known)))) or "none"
+    return Diagnostic(
+        "TL510", f"{run} has no attempt {attempt}", "give --attempt one of those", why=f"it has {numbers}"
+    )
+
+
+def not_yours(what: str, found: Sequence[Run]) -> Diagnostic:
+    """Return the error for a RUN that only runs of other people are called (TL510)."""
+    owners = ", ".join(sorted({each.owner or "nobody that is named" for each in found}))
+    return Diagnostic(
+        "TL510",
+        f"no run of {what} is yours",
+        "add `--owner any`, or `--owner NAME` with one of those",
+        why=f"it has {counted(len(found), 'run')} of {owners}",
+    )
+
+
+def nothing_runs(what: str) -> Diagnostic:
+    """Return the error for a RUN of which nothing of the caller's runs now (TL510)."""
+    return Diagnostic(
+        "TL510",
+        f"nothing of yours that {what} means runs now",
+        "give the job file for a container of its own: `trainlaunch shell job.yaml`; `trainlaunch ps` lists runs",
+        why="a shell enters a container that runs; one that has ended can't be entered",
+    )

@@ -7,20 +7,18 @@ target can't know it (docs/run-status.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from trainlaunch.run.base.backend import Chunk, Say
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.base.backend import Chunk, ContainerInfo, Say
 from trainlaunch.run.base.log_position import WHOLE, LogPart
-from trainlaunch.run.base.run_query import Candidate, RunQuery
+from trainlaunch.run.base.run_query import Run, RunQuery
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.diagnosis import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.errors import TargetUnavailable
-    from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.base.backend import ContainerInfo
-    from trainlaunch.run.base.console import Console
-    from trainlaunch.run.base.signals import Event, Events
+    from trainlaunch.run.base.console import Console, Event, Events, Outcome
 
 PENDING, RUNNING, SUCCEEDED, FAILED = ("pending", "running", "succeeded", "failed")
 ENDED = (SUCCEEDED, FAILED)
@@ -157,14 +155,6 @@ class Followed(NamedTuple):
     error: Exception | None = None
 
 
-class RanApart(NamedTuple):
-    """How a run ended of which nothing is left: what stopped it, empty where it ended by itself, and the evidence."""
-
-    exit_code: int
-    stopped_by: str
-    evidence: Evidence | None
-
-
 Tell = Callable[[Followed], None]
 
 
@@ -183,18 +173,6 @@ class Live(NamedTuple):
     evidence: Evidence
 
 
-class Run(Candidate, Protocol):
-    """A run as a list tells of it; `measures` is the job whose script it measures, empty for a job's own run."""
-
-    @property
-    def target(self) -> str:
-        """The target that holds it."""
-
-    @property
-    def measures(self) -> str:
-        """The job that it measures."""
-
-
 class RunRow(NamedTuple):
     """What `ps` shows of a run in the words of its target; `shm` is a size, or what stands for one."""
 
@@ -204,10 +182,7 @@ class RunRow(NamedTuple):
     shm: str
 
 
-R = TypeVar("R", bound=Run)
-
-
-class RunStore(Protocol[R]):
+class RunStore(Protocol):
     """What holds runs. Each method raises TargetUnavailable where the target can't be reached or refuses.
 
     `options` name it again in another command. `schedules`: a
@@ -225,46 +200,46 @@ class RunStore(Protocol[R]):
     def elsewhere(self) -> str:
         """Where it is, as the end of a sentence; empty for this machine."""
 
-    def runs(self) -> Sequence[R]:
+    def runs(self) -> Sequence[Run]:
         """Return all runs, newest first."""
 
     def left_out(self, *, found: bool) -> Sequence[str]:
         """Return what was not looked at by `runs`, a sentence each, where that matters to who `found` something."""
 
-    def none_found(self, asked: RunQuery, known: Sequence[R], owner: str | None, say: Say) -> TargetUnavailable:
+    def none_found(self, asked: RunQuery, known: Sequence[Run], owner: str | None, say: Say) -> TargetUnavailable:
         """Return the error for a RUN that means none of the `known` runs."""
 
-    def newest(self, runs: Sequence[R]) -> R:
+    def newest(self, runs: Sequence[Run]) -> Run:
         """Return the newest of some runs, which are newest first as far as a list tells."""
 
-    def rows(self, runs: Sequence[R]) -> Sequence[RunRow]:
+    def rows(self, runs: Sequence[Run]) -> Sequence[RunRow]:
         """Return what `ps` shows of runs; without those that are gone meanwhile."""
 
-    def statuses(self, runs: Sequence[R]) -> Sequence[RunStatus]:
+    def statuses(self, runs: Sequence[Run]) -> Sequence[RunStatus]:
         """Return runs as `ps` has them in JSON; without those that are gone meanwhile."""
 
-    def report(self, run: R, say: Say) -> RunReport:
+    def report(self, run: Run, say: Say) -> RunReport:
         """Look at a run closely."""
 
-    def print_log(self, run: R, part: LogPart, attempt: int | None, show: Callable[[Chunk], None], say: Say) -> None:
+    def print_log(self, run: Run, part: LogPart, attempt: int | None, show: Callable[[Chunk], None], say: Say) -> None:
         """Show a part of what the newest attempt, or another one, has printed; of several nodes with their numbers."""
 
-    def follow(self, run: R, console: Console, how: Following, tell: Tell) -> int:
+    def follow(self, run: Run, console: Console, how: Following, tell: Tell) -> int:
         """Follow a run to the end of its last attempt, and return its exit code; `tell` gets what is to be said."""
 
     def start(self, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
         """Check, start and follow a plan's run, and return its exit code; `tell` gets what is to be said."""
 
-    def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> RanApart:
+    def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> Outcome:
         """Run a plan that measures to its end, or until an event stops it, and leave nothing of it."""
 
-    def evidence(self, run: R, say: Say) -> Evidence | None:
+    def evidence(self, run: Run, say: Say) -> Evidence | None:
         """Return what is known of a run's end; None before it."""
 
-    def live(self, run: R, say: Say) -> Sequence[Live]:
+    def live(self, run: Run, say: Say) -> Sequence[Live]:
         """Look into the containers that run, for two seconds."""
 
-    def enter(self, runs: Sequence[R], command: Sequence[str], term: str | None, say: Say) -> int | None:
+    def enter(self, runs: Sequence[Run], command: Sequence[str], term: str | None, say: Say) -> int | None:
         """Run a command, or a shell, in what runs of the first of some runs; None where nothing runs.
 
         `term` is the kind of the terminal, None without one.
@@ -273,10 +248,10 @@ class RunStore(Protocol[R]):
     def own_shell(self, plan: LaunchPlan, term: str | None, say: Say) -> int:
         """Run a shell plan in a container of its own like the job's, and leave nothing of it."""
 
-    def remove(self, runs: Sequence[R], say: Say) -> None:
+    def remove(self, runs: Sequence[Run], say: Say) -> None:
         """Stop runs and remove all that they made; returns when it is gone."""
 
-    def remove_left(self, asked: RunQuery, known: Sequence[R], owner: str | None, say: Say) -> None:
+    def remove_left(self, asked: RunQuery, known: Sequence[Run], owner: str | None, say: Say) -> None:
         """Remove what runs that are gone have left of a job. Raises TargetUnavailable where there is nothing."""
 
     def close(self) -> None:

@@ -12,11 +12,10 @@ from trainlaunch.errors import LaunchError
 from trainlaunch.plan.instrumentation import WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.plan_label import Planned
+from trainlaunch.plan.shared_memory import PAGE
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Peak, Say, ShmReading
-from trainlaunch.run.base.preflight_line import PreflightLine
-from trainlaunch.run.base.run_evidence import TAIL_BYTES
-from trainlaunch.run.base.shm_peak import highest, peak_of
-from trainlaunch.run.base.shm_reading import PAGE, read_from_health
+from trainlaunch.run.base.run_evidence import TAIL_BYTES, PreflightLine
+from trainlaunch.run.base.shm_reading import highest, peak_of, read_from_health
 from trainlaunch.units import counted, human_size
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.target_names import node_names
-from trainlaunch.run.base.at_once import at_once
 from trainlaunch.run.base.backend import ContainerInfo, Position, Say, Session, ShmReading
 from trainlaunch.run.base.log_position import BytePosition
-from trainlaunch.run.base.reconnect import LoggedSession, ReconnectingSession
+from trainlaunch.run.base.multi_node import at_once
+from trainlaunch.run.base.run_query import may_move
+from trainlaunch.run.base.sessions import LoggedSession, ReconnectingSession
 from trainlaunch.run.base.shm_reading import read_from_health, read_from_proc
-from trainlaunch.run.base.wording import may_move
 from trainlaunch.run.docker.checks import host_findings, name_taken, shares_this_host, start_refused, volume_findings
 from trainlaunch.run.docker.client import (
     CONFLICT,
@@ -28,19 +28,19 @@ from trainlaunch.run.docker.client import (
     find_endpoint,
     run_health_command,
 )
-from trainlaunch.run.docker.create_body import create_body
-from trainlaunch.run.docker.image import ensure_image
-from trainlaunch.run.docker.inspect import (
+from trainlaunch.run.docker.containers import (
     COMPOSE_PROJECT,
     Entry,
     Told,
     alien_label,
+    create_body,
     described_by,
     entries,
     made_before,
     secrets_of,
     started_from,
 )
+from trainlaunch.run.docker.image import ensure_image
 from trainlaunch.run.docker.streams import SHUTDOWN, AttachedSession, ContainerStreams, signals_sent
 
 if TYPE_CHECKING:

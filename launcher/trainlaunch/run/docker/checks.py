@@ -21,8 +21,8 @@ from trainlaunch.formats.docker.table import FOR_UP
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.host_gpus import INSTALL_AMDGPU, NO_GPU, amd_findings, gpu_nodes
+from trainlaunch.run.base.run_query import NAME_TAKEN, held_by_same_job
 from trainlaunch.run.base.secret_values import secret_findings
-from trainlaunch.run.base.wording import NAME_TAKEN, held_by_same_job
 from trainlaunch.run.docker.client import Engine, EngineRefused
 from trainlaunch.units import counted, format_cpus, format_size
 

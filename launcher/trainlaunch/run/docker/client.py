@@ -7,6 +7,7 @@ Environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_CONTEXT an
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shlex
 import shutil
@@ -237,8 +238,6 @@ def _probe_ssh(endpoint: Endpoint) -> None:
 
 
 def _is_installed(package: str) -> bool:
-    import importlib.util
-
     try:
         return importlib.util.find_spec(package) is not None
     except ValueError:  # somebody has put it out of the way

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
-import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,32 +15,27 @@ from trainlaunch.plan.target_names import shortened
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.container_shell import (
     MARK,
-    Command,
     TerminalSize,
-    alive,
     hold_argv,
-    join,
-    lifeline_argv,
-    marked_argv,
     planned_argv,
+    run_inside,
 )
 from trainlaunch.run.base.run_query import OWNER_KEY, own_name
+from trainlaunch.run.base.sessions import frames
 from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.checks import start_refused
 from trainlaunch.run.docker.client import Engine, EngineRefused
-from trainlaunch.run.docker.create_body import plain_body
+from trainlaunch.run.docker.containers import plain_body
 from trainlaunch.targets import DOCKER
 
 SHELL_LABEL = LABEL_PREFIX + "shell"
 SIGNALS_LEFT = "ctrl-^,ctrl-^,ctrl-^"  # the keys that leave a command alone; Docker's own, Ctrl-P, are the shell's
-_HEADER = struct.Struct(">BxxxL")
-_STDERR = 2
 
 
 class EngineCommand:
     """A command in a container of an engine, attached."""
 
-    def __init__(self, engine: Engine, container: str, argv: Sequence[str], *, terminal: bool) -> None:
+    def __init__(self, engine: Engine, container: str, argv: Sequence[str], terminal: bool) -> None:
         self._engine = engine
         self._terminal = terminal
         self._lock = threading.Lock()
@@ -64,9 +59,8 @@ class EngineCommand:
         with contextlib.suppress(OSError, ValueError):
             while self._terminal and (data := self._reader.read1(1 << 16)):
                 yield False, data
-            while not self._terminal and len(header := self._reader.read(_HEADER.size)) == _HEADER.size:
-                stream, size = _HEADER.unpack(header)
-                yield stream == _STDERR, self._reader.read(size)
+            if not self._terminal:
+                yield from ((each.stderr, each.data) for each in frames(self._reader.read))
 
     def send(self, data: bytes) -> None:
         """Write to its stdin."""
@@ -100,18 +94,9 @@ class EngineCommand:
         self._response.close()
 
 
-@contextlib.contextmanager
-def opened(engine: Engine, container: str, argv: Sequence[str], token: str, *, term: str | None) -> Iterator[Command]:
-    """Give a command in a container; it ends with the block, or with this process, and so does a container made for it.
-
-    `term` is the kind of its terminal, None for none.
-    """
-    lifeline = EngineCommand(engine, container, lifeline_argv(token), terminal=False)
-    with alive(lifeline):
-        words = marked_argv(argv, token, term=term or "")
-        command = EngineCommand(engine, container, words, terminal=term is not None)
-        with contextlib.closing(command):
-            yield command
+def run_in_container(engine: Engine, container: str, argv: Sequence[str], token: str, *, term: str | None) -> int:
+    """Run a command in a container; `term` is the kind of its terminal, None for none."""
+    return run_inside(functools.partial(EngineCommand, engine, container), argv, token, term=term)
 
 
 @contextlib.contextmanager
@@ -164,6 +149,5 @@ def run_own(
     with (
         contextlib.closing(open_backend(say)) as backend,
         own_container(backend, plan, token, say) as container,
-        opened(backend.engine, container, planned_argv(plan), token, term=term) as command,
     ):
-        return join(command, terminal=term is not None)
+        return run_in_container(backend.engine, container, planned_argv(plan), token, term=term)

@@ -18,7 +18,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position
 from trainlaunch.run.base.log_position import BytePosition
-from trainlaunch.run.base.stream import chunks_of
+from trainlaunch.run.base.sessions import chunks_of
 from trainlaunch.run.docker.client import GONE, Engine, EngineRefused
 
 LOOK_SECONDS = 2.0  # of silence between two looks at the container, each on a connection of its own

@@ -54,6 +54,24 @@ class ApiRefused(TargetUnavailable):
         return self.status == HTTP_NOT_FOUND and not self.details.get("name")
 
 
+class ExecRefused(Exception):
+    """A command could not be run in a pod: why, as a clause; `forbidden` says that it never can be."""
+
+    def __init__(self, words: str, *, forbidden: bool = False) -> None:
+        self.forbidden = forbidden
+        super().__init__(words)
+
+
+def exec_refused(reason: str) -> ExecRefused:
+    """Return the error for what the WebSocket library says: `Handshake status 500 … -+-+- headers -+-+- body`."""
+    status, _, rest = " ".join(reason.split()).partition(" -+-+- ")
+    if f"status {HTTP_FORBIDDEN}" in status:
+        return ExecRefused("you may not run commands in pods (pods/exec is forbidden)", forbidden=True)
+    said = re.search(r'"message": ?"((?:[^"\\]|\\.)*)"', rest)
+    words = re.sub(r"\\+(.)", r"\1", said[1]) if said else status
+    return ExecRefused(words.strip()[:160] or "the connection broke")
+
+
 def answer_of(body: bytes) -> Mapping[str, Any]:
     """Return the Status that a refusal carries; a proxy in between may answer in plain text."""
     try:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
@@ -24,11 +26,12 @@ from trainlaunch.run.kubernetes.api_errors import (
     HTTP_UNAUTHORIZED,
     REFUSED,
     ApiRefused,
+    ExecRefused,
     answer_of,
+    exec_refused,
     no_answer,
     not_logged_in,
 )
-from trainlaunch.run.kubernetes.execution import ExecRefused, Execution, exec_refused
 from trainlaunch.run.kubernetes.kubeconfig import Access
 
 CONNECT_SECONDS, READ_SECONDS, EXEC_SECONDS = 10.0, 30.0, 20.0
@@ -120,8 +123,6 @@ class Cluster:
         return data
 
     def _sent(self, method: str, path: str, query: Query, body: Any, read_seconds: float) -> Any:
-        from urllib.parse import urlencode
-
         import urllib3
 
         api = self._client()
@@ -168,11 +169,14 @@ class Cluster:
         text: str = self._exec(pod, container, command, stdin=False, stderr=False, _request_timeout=EXEC_SECONDS)
         return text
 
-    def open_command(self, pod: str, container: str, command: Sequence[str], *, terminal: bool) -> Execution:
-        """Start a command in a running container, its streams open. Raises TargetUnavailable (TL525, TL526)."""
+    def open_command(self, pod: str, container: str, command: Sequence[str], *, terminal: bool) -> Any:
+        """Start a command in a running container, and return the client of its WebSocket.
+
+        Raises TargetUnavailable (TL525, TL526).
+        """
         streams = {"stdin": True, "stderr": not terminal, "tty": terminal}
         try:
-            return Execution(self._exec(pod, container, command, **streams, binary=True, _preload_content=False))
+            return self._exec(pod, container, command, **streams, binary=True, _preload_content=False)
         except ExecRefused as refused:
             code = FORBIDDEN if refused.forbidden else REFUSED
             fix = (
@@ -249,8 +253,6 @@ def _hush_unverified() -> None:
 
 def _keepalive() -> list[tuple[int, int, int]]:
     """Return socket options that find a dead connection within two minutes, also while a log is silent."""
-    import socket
-
     options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
         if hasattr(socket, name):  # Linux

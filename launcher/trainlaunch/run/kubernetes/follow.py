@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import queue
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from trainlaunch.errors import LaunchError, TargetUnavailable
+from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_INTERRUPTED
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import POD
-from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.console import HANGUP, Console, Event, Events, Presses, attempt_aside, stopping
 from trainlaunch.run.base.log_position import WHOLE, LogPart
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE
-from trainlaunch.run.base.signals import HANGUP, Event, Events, Presses
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE
 from trainlaunch.run.base.watch import PlannedShm
-from trainlaunch.run.base.wording import stopping
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.logs import is_silent
 from trainlaunch.run.kubernetes.objects import Reference, delete, pods_path
 from trainlaunch.run.kubernetes.output import Output
 from trainlaunch.run.kubernetes.pending import Wait
-from trainlaunch.run.kubernetes.pod_watch import PodWatch
+from trainlaunch.run.kubernetes.pod_watch import Observed, PodWatch, WorkloadPoller
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail, taken_away
-from trainlaunch.run.kubernetes.polling import Observed, WorkloadPoller
 from trainlaunch.run.kubernetes.runs import ClusterRun, Result, exit_code_of, no_code, result_of
 from trainlaunch.units import format_duration
 
@@ -146,12 +142,12 @@ class Follower:
         if not self._stopped_by:
             self._stopped_by = event.value
             self._console.say(stopping(event.value, self._options.grace, by=event.value))
-            self._aside(lambda: delete(self._cluster, self._run.main))
+            attempt_aside(self._events, lambda: delete(self._cluster, self._run.main))
             self._poller.hurry.set()
         elif second and not self._killed_by:
             self._killed_by = event.value
             self._console.say("killing it")
-            self._aside(self._kill)
+            attempt_aside(self._events, self._kill)
         return None
 
     def _kill(self) -> None:
@@ -159,15 +155,6 @@ class Follower:
         for pod in self._watch.pods():
             if not pod.ended:
                 delete(self._cluster, Reference(path, POD.name, pod.name), grace=1)
-
-    def _aside(self, action: Callable[[], None]) -> None:
-        def attempt() -> None:
-            try:
-                action()
-            except LaunchError as cause:
-                self._events.put(Event("trouble", str(cause)))
-
-        threading.Thread(target=attempt, daemon=True).start()
 
     def _step(self) -> End | None:
         failure = self._watch.failure or self._poller.failure or self.output.failure
@@ -266,7 +253,7 @@ class Follower:
             still_running = not all(pod.ended for pod in pods)
             if still_running and waited > UNSEEN_SECONDS and not self._asked_again:
                 self._asked_again = True  # the watch may be dead without a word
-                self._aside(self._watch.refresh)
+                attempt_aside(self._events, self._watch.refresh)
             if waited < (SETTLE_SECONDS + self._options.grace if still_running else UNSEEN_SECONDS):
                 return None
         if not self.output.drained:

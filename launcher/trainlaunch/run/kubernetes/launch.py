@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -14,7 +14,8 @@ from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import POD, workloads
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
-from trainlaunch.run.base.wording import NAME_TAKEN
+from trainlaunch.run.base.backend import Say
+from trainlaunch.run.base.run_query import NAME_TAKEN
 from trainlaunch.run.kubernetes.api_errors import HTTP_CONFLICT, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.field_lookup import refusals
@@ -31,12 +32,9 @@ from trainlaunch.run.kubernetes.objects import (
     try_out,
     wait_until_gone,
 )
-from trainlaunch.run.kubernetes.owned_runs import Identity, owner_of
 from trainlaunch.run.kubernetes.removal import TTL_ANNOTATION
-from trainlaunch.run.kubernetes.runs import ClusterRun, pods_selector, result_of, values_at
+from trainlaunch.run.kubernetes.runs import ClusterRun, Identity, owner_of, pods_selector, result_of, values_at
 from trainlaunch.verify import verified
-
-Say = Callable[[str], None]
 
 
 def documents_of(plan: LaunchPlan, namespace: str) -> list[dict[str, Any]]:

@@ -13,9 +13,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.clock import SECOND, nanoseconds, seconds
 from trainlaunch.run.base.log_position import WHOLE, LogPart
-from trainlaunch.run.base.preflight_line import PREFLIGHT, lacks_preflight
+from trainlaunch.run.base.run_evidence import PREFLIGHT, lacks_preflight
 from trainlaunch.run.kubernetes.api_errors import HTTP_BAD_REQUEST, HTTP_NOT_FOUND, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.pod_watch import PAUSES, passes
@@ -26,7 +27,6 @@ QUIET_SECONDS = 300.0  # a silent log is asked for again: something in between m
 SETTLE_SECONDS = 1.0
 # A kubelet that starts again knows none of its pods for a second or two, and says so with 404.
 UNKNOWN_SECONDS_UNTIL_SAID, UNKNOWN_SECONDS_OF_ENDED = 5.0, 15.0
-Say = Callable[[str], None]
 
 
 class LineDeduplicator:

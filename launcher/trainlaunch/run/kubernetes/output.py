@@ -1,4 +1,4 @@
-"""What a followed run prints: the logs of all its pods on one stream, each line whole, several with their node."""
+"""What a followed run prints, and what its pods hold: logs on one stream, and looks by a command inside."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.log_facts import LogFacts
+from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.backend import Chunk, Say
+from trainlaunch.run.base.backend import Chunk, ContainerInfo, Say, ShmReading
 from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.live_snapshot import command, read_snapshot
 from trainlaunch.run.base.log_position import WHOLE, LogPart
-from trainlaunch.run.base.shm_peak import highest, measured_line
+from trainlaunch.run.base.run_query import no_such_attempt
+from trainlaunch.run.base.shm_reading import highest, measured_line, read_from_health
 from trainlaunch.run.base.watch import Log, PlannedShm, ShmWatch
-from trainlaunch.run.base.wording import no_such_attempt
+from trainlaunch.run.kubernetes.api_errors import FORBIDDEN, ExecRefused
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.exec import PodShm
 from trainlaunch.run.kubernetes.logs import PodLog
 from trainlaunch.run.kubernetes.pod_watch import PodWatch
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of
@@ -187,3 +190,58 @@ def print_logs(
         PodLog(cluster, pod, write, now, say, part).read(follow=False, stop=threading.Event())
     if not pods:
         say(f"no pod of {run.main} has printed anything: {run.result.state}")
+
+
+SAMPLE_SECONDS = 20.0
+FAILURES_UNTIL_SAID = 3
+
+
+def read_shm(cluster: Cluster, pod: Pod) -> ShmReading | None:
+    """Return what a pod's health command reads now; None where it has none. Raises ExecRefused."""
+    if not pod.health_command or pod.state != "running":
+        return None
+    return read_from_health(cluster.execute(pod.name, pod.container, pod.health_command))
+
+
+def look_inside(cluster: Cluster, pod: Pod, say: Callable[[str], None]) -> ContainerSnapshot | None:
+    """Look at a pod's processes by a command inside; None where that is not possible, which is said."""
+    try:
+        return read_snapshot(cluster.execute(pod.name, pod.container, command()))
+    except ExecRefused as cause:
+        say(f"pod {pod.name} can't be looked into: {cause}")
+        return None
+
+
+class PodShm:
+    """Readings of one pod for the watch of /dev/shm: a process in the pod each time, so seldom."""
+
+    def __init__(self, cluster: Cluster, refused: Callable[[str], None], now: Callable[[Pod], Pod | None]) -> None:
+        self._cluster = cluster
+        self._refused = refused
+        self._now = now
+        self._failures = 0
+        self.sample_seconds = cluster.clock.real(SAMPLE_SECONDS)
+
+    def read_shm(self, container: Pod) -> ShmReading | None:
+        """Read it; where that is forbidden say so, and raise TargetUnavailable so that nobody asks again.
+
+        A container that ends refuses commands for a moment before its status says so, which is nothing to say.
+        """
+        now = self._now(container)
+        if now is None or now.state != "running" or now.deleting:
+            return None
+        try:
+            reading = read_shm(self._cluster, now)
+        except ExecRefused as cause:
+            self._failures += 1
+            if cause.forbidden or self._failures == FAILURES_UNTIL_SAID:
+                self._refused(str(cause))
+            if cause.forbidden:
+                raise TargetUnavailable([Diagnostic(FORBIDDEN, str(cause), "")]) from cause
+            return None
+        self._failures = 0
+        return reading
+
+    def checked(self, container: str) -> ContainerInfo | None:
+        """Return nothing: a pod's health comes from its own events."""
+        return None

@@ -11,8 +11,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.run.kubernetes.api_errors import ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.field_lookup import field_in_words, span_of
-from trainlaunch.run.kubernetes.missing_source import field_of_source, missing_source
+from trainlaunch.run.kubernetes.field_lookup import field_in_words, field_of_source, missing_source, span_of
 from trainlaunch.run.kubernetes.objects import Object, Reference
 from trainlaunch.run.kubernetes.pods import Pod
 from trainlaunch.units import format_duration

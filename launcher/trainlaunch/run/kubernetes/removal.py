@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Sequence
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB, POD, SERVICE, workloads
 from trainlaunch.plan.plan_label import whole_number
-from trainlaunch.run.base.wording import expired
+from trainlaunch.run.base.backend import Say
+from trainlaunch.run.base.console import expired
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.objects import (
     JOB_LABEL,
@@ -21,12 +22,10 @@ from trainlaunch.run.kubernetes.objects import (
     list_objects,
     wait_until_gone,
 )
-from trainlaunch.run.kubernetes.owned_runs import OWNER_KEY, Identity
-from trainlaunch.run.kubernetes.runs import ClusterRun, all_runs, made_by, planned_pods, result_of
+from trainlaunch.run.kubernetes.runs import OWNER_KEY, ClusterRun, Identity, all_runs, made_by, planned_pods, result_of
 
 TTL_ANNOTATION = KUBERNETES_LABEL_PREFIX + "ttl-after-finished"
 DEFAULT_GRACE = 30  # seconds of a pod that states none
-Say = Callable[[str], None]
 Made = Sequence[tuple[Reference, Object]]
 
 

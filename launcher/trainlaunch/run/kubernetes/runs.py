@@ -1,16 +1,23 @@
-"""The runs that a cluster holds, found by our labels; a run is all that one rendering made."""
+"""The runs that a cluster holds, found by our labels, whose they are, and who the API server says that we are.
+
+A run is all that one rendering made. Runs made by `up` carry that user's name, and verbs act on those alone. It stands
+in an annotation, since it may hold any character; a label of its hash finds the objects.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import POD, TRAINING_RUNTIME, Path, objects, workloads
-from trainlaunch.run.base import wording
 from trainlaunch.run.base.clock import seconds
+from trainlaunch.run.base.run_query import Run
+from trainlaunch.run.kubernetes.api_errors import ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.objects import (
     JOB_LABEL,
@@ -25,10 +32,10 @@ from trainlaunch.run.kubernetes.objects import (
     pods_path,
 )
 from trainlaunch.run.kubernetes.pods import Pod, first_to_fail, in_order, pod_from
+from trainlaunch.targets import KUBERNETES
 
 SUCCESS = frozenset({"Complete", "Completed", "Succeeded"})
 NO_CODE = "no process of it left an exit code"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +135,6 @@ def all_runs(cluster: Cluster, job: str | None, unlisted: ForbiddenKinds) -> tup
     return tuple(sorted(runs, key=lambda run: run.created, reverse=True))
 
 
-def no_such_run(cluster: Cluster, job: str, known: set[str]) -> Diagnostic:
-    """Return the error for a job that has nothing in the namespace; `known` are those that have."""
-    fix = "start it with `trainlaunch up JOB --target kubernetes`, or look elsewhere with --namespace or --context"
-    return wording.no_such_run(cluster.words, job, known, fix=fix)
-
-
 def made_by(
     cluster: Cluster, selector: str, unlisted: ForbiddenKinds, *, kinds: Iterable[str] | None = None
 ) -> list[tuple[Reference, Object]]:
@@ -197,3 +198,79 @@ def exit_code_of(result: Result, pods: Iterable[Pod]) -> int | None:
         return 0
     failed = first_to_fail(pods)
     return None if failed is None else failed.exit_code
+
+
+OWNER_KEY = KUBERNETES_LABEL_PREFIX + "owner"  # of the annotation and of the label
+HASH_DIGITS = 10
+REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_HASHED = re.compile(r".-([0-9a-f]{8})$")
+
+
+class Identity(NamedTuple):
+    """The user of a kubeconfig as its cluster names it; empty where the cluster doesn't say."""
+
+    name: str
+
+    @property
+    def hash(self) -> str:
+        """What the label of its objects says, empty for nobody."""
+        return owner_hash(self.name)
+
+    def owns(self, thing: Object) -> bool:
+        """Whether an object was made by this user's `up`; one without an owner is somebody else's."""
+        return bool(self.name) and (thing["metadata"].get("labels") or {}).get(OWNER_KEY) == self.hash
+
+    def stamp(self, document: dict[str, Any]) -> None:
+        """Write the owner into an object that is about to be made."""
+        if self.name:
+            document["metadata"].setdefault("labels", {})[OWNER_KEY] = self.hash
+            document["metadata"].setdefault("annotations", {})[OWNER_KEY] = self.name
+
+
+def owner_hash(name: str) -> str:
+    """Return what the label of a user's objects says, empty for nobody."""
+    return hashlib.sha256(name.encode()).hexdigest()[:HASH_DIGITS] if name else ""
+
+
+def owner_of(thing: Object) -> str:
+    """Return the name of who made an object, empty where nothing says it."""
+    return str((thing["metadata"].get("annotations") or {}).get(OWNER_KEY, ""))
+
+
+def who_am_i(cluster: Cluster) -> Identity:
+    """Ask the cluster; nobody where it knows no such question (before 1.28) or refuses it."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        answer = cluster.request("POST", REVIEW, body=body, what="ask who this user is")
+    except ApiRefused:
+        return Identity("")
+    return Identity(str(((answer.get("status") or {}).get("userInfo") or {}).get("username") or ""))
+
+
+def owned_runs(cluster: Cluster, unlisted: ForbiddenKinds) -> tuple[Run, ...]:
+    """Return the runs of all jobs in the namespace, newest first; `unlisted` gets the kinds that may not be listed."""
+    runs = all_runs(cluster, None, unlisted)
+    me = who_am_i(cluster)
+    return tuple(_owned(each, me) for each in runs)
+
+
+def _owned(run: ClusterRun, me: Identity) -> Run:
+    """Return a run; its id is the hash that its name ends with, the whole name where `--name` or stable_name fixed it.
+
+    One without an owner is somebody else's. It may still start or run pods while it is `running`.
+    """
+    name, result = run.main.name, run.result
+    found = _HASHED.search(name)
+    own_id = found[1] if found else name
+    return Run(
+        target=KUBERNETES.name,
+        job=run.job,
+        id=own_id,
+        names=frozenset({name, own_id}),
+        owner=owner_of(run.thing),
+        is_mine=me.owns(run.thing),
+        running=not result.ended,
+        created=run.created,
+        state=result.state,
+        held=run,
+    )

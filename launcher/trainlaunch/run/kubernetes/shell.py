@@ -1,9 +1,13 @@
-"""A shell on a cluster: in a pod of its own like the job's, or in one that runs."""
+"""A shell on a cluster: in a pod of its own like the job's, or in one that runs.
+
+The only place that imports websocket-client.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,16 +22,12 @@ from trainlaunch.plan.target_names import shortened
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.container_shell import (
     MARK,
-    Command,
     TerminalSize,
-    alive,
     hold_argv,
-    lifeline_argv,
-    marked_argv,
+    run_inside,
 )
 from trainlaunch.run.kubernetes.api_errors import REFUSED, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.execution import Execution
 from trainlaunch.run.kubernetes.field_lookup import refusals
 from trainlaunch.run.kubernetes.launch import documents_of
 from trainlaunch.run.kubernetes.objects import (
@@ -40,10 +40,9 @@ from trainlaunch.run.kubernetes.objects import (
     list_objects,
     try_out,
 )
-from trainlaunch.run.kubernetes.owned_runs import Identity, who_am_i
 from trainlaunch.run.kubernetes.pending import Reasons
 from trainlaunch.run.kubernetes.pods import Pod, pod_from
-from trainlaunch.run.kubernetes.runs import result_of
+from trainlaunch.run.kubernetes.runs import Identity, result_of, who_am_i
 
 SHELL_LABEL, SHELL_OWNER = (KUBERNETES_LABEL_PREFIX + each for each in ("shell", "shell-owner"))
 MAX_SECONDS = 12 * 3600  # after which the cluster itself ends a shell, should nothing else have
@@ -51,33 +50,52 @@ STDIN, STDOUT, STDERR, STATUS, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 
 
 class PodCommand:
-    """A command in a pod, attached over its WebSocket."""
+    """A command in a pod over its WebSocket: frames of a channel's number and bytes, both ways."""
 
-    def __init__(self, execution: Execution) -> None:
-        self._execution = execution
+    def __init__(self, cluster: Cluster, pod: Pod, argv: Sequence[str], terminal: bool) -> None:
+        client = cluster.open_command(pod.name, pod.container, argv, terminal=terminal)
+        self._socket = client.sock
+        self._can_close_input = client.subprotocol == "v5.channel.k8s.io"
         self._status = b""
 
     def output(self) -> Iterator[tuple[bool, bytes]]:
-        """Yield what it writes; a terminal has one stream."""
-        for channel, data in self._execution.frames():
-            if channel in {STDOUT, STDERR} and data:
-                yield channel == STDERR, data
-            elif channel == STATUS:
-                self._status += data
+        """Yield what it writes, until the other side closes or the connection breaks; a terminal has one stream."""
+        from websocket import ABNF, WebSocketException
+
+        with contextlib.suppress(OSError, WebSocketException):
+            while True:
+                kind, frame = self._socket.recv_data_frame(True)
+                if kind == ABNF.OPCODE_CLOSE:
+                    return
+                if kind not in (ABNF.OPCODE_BINARY, ABNF.OPCODE_TEXT) or not frame.data:
+                    continue
+                channel, data = frame.data[0], frame.data[1:]
+                if channel in {STDOUT, STDERR} and data:
+                    yield channel == STDERR, data
+                elif channel == STATUS:
+                    self._status += data
 
     def send(self, data: bytes) -> None:
         """Write to its stdin."""
-        self._execution.send(bytes([STDIN]) + data)
+        self._send(STDIN, data)
 
     def end_input(self) -> None:
         """Let it read the end of its stdin: since version 5 of the protocol, which Kubernetes 1.30 speaks."""
-        if self._execution.can_close_input:
-            self._execution.send(bytes([CLOSE, STDIN]))
+        if self._can_close_input:
+            self._send(CLOSE, bytes([STDIN]))
 
     def resize(self, size: TerminalSize) -> None:
         """Tell its terminal a size."""
-        words = json.dumps({"Width": size.columns, "Height": size.rows})
-        self._execution.send(bytes([RESIZE]) + words.encode())
+        self._send(RESIZE, json.dumps({"Width": size.columns, "Height": size.rows}).encode())
+
+    def _send(self, channel: int, data: bytes) -> None:
+        """Send a frame. Raises OSError where the connection is gone."""
+        from websocket import ABNF, WebSocketException
+
+        try:
+            self._socket.send(bytes([channel]) + data, opcode=ABNF.OPCODE_BINARY)
+        except WebSocketException as cause:
+            raise OSError(str(cause)) from cause
 
     def exit_code(self) -> int | None:
         """Return the code of its status; None where the connection broke before that."""
@@ -92,23 +110,14 @@ class PodCommand:
         return int(codes[0]) if codes and codes[0].isdigit() else None
 
     def close(self) -> None:
-        """Close the connection."""
-        self._execution.close()
+        """Close the connection without waiting for the other side."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown()
 
 
-@contextlib.contextmanager
-def opened(cluster: Cluster, pod: Pod, argv: Sequence[str], token: str, *, term: str | None) -> Iterator[Command]:
-    """Give a command in a pod; it ends with the block, or with this process, and so does a container made for it.
-
-    `term` is the kind of its terminal, None for none. Raises TargetUnavailable.
-    """
-    words = lifeline_argv(token)
-    lifeline = PodCommand(cluster.open_command(pod.name, pod.container, words, terminal=False))
-    with alive(lifeline):
-        words = marked_argv(argv, token, term=term or "")
-        command = PodCommand(cluster.open_command(pod.name, pod.container, words, terminal=term is not None))
-        with contextlib.closing(command):
-            yield command
+def run_in_pod(cluster: Cluster, pod: Pod, argv: Sequence[str], token: str, *, term: str | None) -> int:
+    """Run a command in a pod; `term` is the kind of its terminal, None for none. Raises TargetUnavailable."""
+    return run_inside(functools.partial(PodCommand, cluster, pod), argv, token, term=term)
 
 
 @contextlib.contextmanager

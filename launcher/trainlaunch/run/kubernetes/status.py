@@ -1,14 +1,22 @@
-"""How a run on a cluster stands: as `ps` and `status` have it in JSON, and in the lines that `status` prints."""
+"""How a run on a cluster stands, and what is known of its end: in JSON, in the lines of `status`, as evidence."""
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
+from trainlaunch.diagnose import causes_json, explain_end, new_scanner
+from trainlaunch.diagnose.base.evidence import Evidence
+from trainlaunch.diagnose.base.log_facts import LogFacts
+from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.backend import Say, ShmReading
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE
-from trainlaunch.run.base.shm_peak import highest, measured_line, peak_of
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE, TAIL_BYTES
+from trainlaunch.run.base.run_query import Run
+from trainlaunch.run.base.shm_reading import highest, measured_line, peak_of
 from trainlaunch.run.base.store import (
     FAILED,
     PENDING,
@@ -20,18 +28,116 @@ from trainlaunch.run.base.store import (
     ShmStatus,
     WorkerStatus,
 )
+from trainlaunch.run.base.watch import UNHEALTHY
+from trainlaunch.run.kubernetes.api_errors import ApiRefused, ExecRefused
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.exec import read_shm
-from trainlaunch.run.kubernetes.execution import ExecRefused
-from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
-from trainlaunch.run.kubernetes.follow import end_of_run
-from trainlaunch.run.kubernetes.logs import is_silent
-from trainlaunch.run.kubernetes.owned_runs import OwnedRun
-from trainlaunch.run.kubernetes.pending import Reasons
+from trainlaunch.run.kubernetes.follow import End, end_of_run
+from trainlaunch.run.kubernetes.logs import PodLog, is_silent
+from trainlaunch.run.kubernetes.output import Output, read_shm, with_last_word
+from trainlaunch.run.kubernetes.pending import GRACE, Reasons
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of
-from trainlaunch.run.kubernetes.runs import ClusterRun, exit_code_of, pods_of_run, state_now
+from trainlaunch.run.kubernetes.runs import ClusterRun, exit_code_of, pod_now, pods_of_run, state_now
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import age, human_size
+
+# A Job's own words that tell more than its pods': the others only say that a pod failed.
+_OF_THE_WORKLOAD = "DeadlineExceeded"
+_OVERDUE = "longer than specified deadline"
+_BY_SIGNAL = 128
+_FAILED = "liveness probe failed: "
+
+
+def evidence_of_ended(cluster: Cluster, end: End, say: Say) -> Evidence:
+    """Return the evidence of an end whose logs nobody read to the end: the deciding pod's is read now."""
+    evidence = with_liveness(cluster, replace(evidence_of_end(end, None), namespace=cluster.namespace), end.pod)
+    if end.pod is None or not end.pod.ran:
+        return evidence
+    tail, facts = _read(cluster, end.pod, say)
+    log = with_last_word(end.pod, tail)
+    return replace(evidence, log=log, scanned=facts if log == tail else None)
+
+
+def _read(cluster: Cluster, pod: Pod, say: Say) -> tuple[str, LogFacts]:
+    """Return the last part of a pod's log, and what all of it says."""
+    tail, scanner = bytearray(), new_scanner()
+
+    def write(data: bytes) -> None:
+        tail.extend(data)
+        del tail[:-TAIL_BYTES]
+        scanner.feed(data)
+
+    PodLog(cluster, pod, write, lambda: pod_now(cluster, pod), say).read(follow=False, stop=threading.Event())
+    return tail.decode(errors="replace"), scanner.facts()
+
+
+def evidence_of_end(end: End, output: Output | None) -> Evidence:
+    """Return what the cluster tells about the pod that decides an end, or about a run that never had one."""
+    pod, result = end.pod, end.result
+    reason, words = (pod.reason, pod.words) if pod is not None else ("", "")
+    if result is not None and (result.reason == _OF_THE_WORKLOAD or _OVERDUE in result.words):
+        reason, words = _OF_THE_WORKLOAD, result.words
+    if end.how == "stuck" and end.wait is not None:
+        reason, words = end.wait.reason, end.wait.sentence
+        if pod is not None and pod.reason in GRACE:  # of others the status only says that they wait
+            reason, words = pod.reason, pod.words
+    if pod is None:
+        return Evidence(
+            0 if end.silent else end.exit_code,
+            target=KUBERNETES.name,
+            reason=reason,
+            words=words,
+            stopped_by=end.stopped_by,
+        )
+    stopped_by = end.stopped_by or ("a deletion of its pod" if _deleted(pod, reason) else "")
+    return Evidence(
+        exit_code=None if end.how == "stuck" else 0 if end.silent else end.exit_code,
+        log=output.tail(pod) if output is not None else pod.termination_message,
+        oom_killed=pod.oom_killed,
+        shm_size=pod.shm_size,
+        memory=pod.memory,
+        scanned=_whole_log(pod, output),
+        shm_peak=output.peak(pod) if output is not None else None,
+        stopped_by=stopped_by,
+        killed_by=end.killed_by,
+        target=KUBERNETES.name,
+        reason=reason,
+        words=words,
+        planned=pod.planned,
+        container=pod.name,
+    )
+
+
+def _whole_log(pod: Pod, output: Output | None) -> LogFacts | None:
+    """Return what all of a pod's log says; None where its last word is not in it, which then is looked at alone."""
+    facts = output.facts(pod) if output is not None else None
+    last = pod.termination_message.strip()
+    complete = facts is not None and output is not None and (not last or last in output.logs[pod.uid].text)
+    return facts if complete else None
+
+
+def _deleted(pod: Pod, reason: str) -> bool:
+    """Whether somebody deleted a pod while it ran: a signal ended it, and the cluster names no cause of its own."""
+    return pod.deleting and not reason and not pod.oom_killed and (pod.exit_code or 0) > 128
+
+
+def with_liveness(cluster: Cluster, evidence: Evidence, pod: Pod | None) -> Evidence:
+    """Return the evidence of a pod's end with what its liveness probe had against it, where that ended it."""
+    if pod is None or not pod.has_liveness or pod.deleting or (evidence.exit_code or 0) <= _BY_SIGNAL:
+        return evidence
+    words = [" ".join(str(each.get("message", "")).split()) for each in _events(cluster, pod)]
+    ended = any("failed liveness probe" in each for each in words)
+    said = [each[len(_FAILED) :] for each in words if each.lower().startswith(_FAILED)]
+    return replace(evidence, unhealthy=said[-1].removeprefix(UNHEALTHY)) if ended and said else evidence
+
+
+def _events(cluster: Cluster, pod: Pod) -> list[Mapping[str, Any]]:
+    """Return the pod's events; none where they can't be read."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/events"
+    with contextlib.suppress(ApiRefused, TargetUnavailable):
+        found = cluster.get(path, (("fieldSelector", f"involvedObject.uid={pod.uid}"),), what="list events")
+        return found.get("items") or []
+    return []
+
 
 _STATES = {"complete": SUCCEEDED, "failed": FAILED, "running": RUNNING, "pending": PENDING}
 
@@ -45,10 +151,10 @@ class _PodShm(NamedTuple):
 
 
 def status_of(
-    cluster: Cluster, owned: OwnedRun, pods: Sequence[Pod], readings: Mapping[str, _PodShm] | None = None
+    cluster: Cluster, owned: Run, pods: Sequence[Pod], readings: Mapping[str, _PodShm] | None = None
 ) -> RunStatus:
     """Return a run's values; `readings` has what was read of its pods, by uid."""
-    run, result, attempts = owned.run, owned.run.result, attempts_of(pods)
+    run, result, attempts = owned.held, owned.held.result, attempts_of(pods)
     readings = readings or {}
     newest = sorted(pods, key=lambda each: (-attempts[each.uid], each.node_index or 0))
     last = max(attempts.values(), default=None)
@@ -110,11 +216,9 @@ def _state_of(pod: Pod) -> str:
     return SUCCEEDED if pod.exit_code == 0 or pod.phase == "Succeeded" else FAILED
 
 
-def report(cluster: Cluster, owned: OwnedRun, say: Say) -> RunReport:
+def report(cluster: Cluster, owned: Run, say: Say) -> RunReport:
     """Look into a run's pods, and at why one waits or how it ended. Raises TargetUnavailable."""
-    from trainlaunch.diagnose import causes_json, explain_end
-
-    run, result, pods = owned.run, owned.run.result, pods_of_run(cluster, owned.run)
+    run, result, pods = owned.held, owned.held.result, pods_of_run(cluster, owned.held)
     reasons = Reasons(cluster, run.main, job=None, patience=0)
     waits = () if result.ended else tuple(each.sentence for each in reasons.waits(pods, run.thing))
     readings = [_read_pod(cluster, pod) for pod in pods]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from trainlaunch.diagnose import new_scanner
+from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Chunk, Say
+from trainlaunch.run.base.console import Console, Event, Events, Outcome
+from trainlaunch.run.base.container_shell import new_token, planned_argv, running_argv
 from trainlaunch.run.base.log_position import LogPart
-from trainlaunch.run.base.run_query import ANYONE, RunQuery
+from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery, no_such_run
 from trainlaunch.run.base.store import (
     ClusterPlace,
     Following,
     Live,
-    RanApart,
     RunReport,
     RunRow,
     RunStatus,
@@ -22,19 +25,18 @@ from trainlaunch.run.base.store import (
     Tell,
 )
 from trainlaunch.run.kubernetes.client import Cluster
+from trainlaunch.run.kubernetes.follow import end_of_run
 from trainlaunch.run.kubernetes.kubeconfig import find_access
 from trainlaunch.run.kubernetes.objects import ForbiddenKinds
-from trainlaunch.run.kubernetes.owned_runs import OwnedRun, owned_runs
+from trainlaunch.run.kubernetes.output import look_inside, print_logs
 from trainlaunch.run.kubernetes.pods import Pod
-from trainlaunch.run.kubernetes.runs import exit_code_of, no_such_run, pods_of_run, state_now
+from trainlaunch.run.kubernetes.removal import remove_orphans, remove_runs
+from trainlaunch.run.kubernetes.runs import exit_code_of, owned_runs, pods_of_run, state_now, who_am_i
+from trainlaunch.run.kubernetes.shell import own_pod, run_in_pod
+from trainlaunch.run.kubernetes.status import evidence_of_ended, report, status_of
+from trainlaunch.run.kubernetes.up import follow, run_apart, start
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import format_size
-
-if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.base.console import Console
-    from trainlaunch.run.base.signals import Event, Events
 
 MOST_PODS = 8  # that are looked into, one after the other
 
@@ -66,7 +68,7 @@ class ClusterStore:
         """The namespace and its cluster."""
         return f" in {self.cluster.words}"
 
-    def runs(self) -> tuple[OwnedRun, ...]:
+    def runs(self) -> tuple[Run, ...]:
         """Return every run that carries our labels, newest first."""
         self._unlisted = ForbiddenKinds()
         return owned_runs(self.cluster, self._unlisted)
@@ -75,83 +77,65 @@ class ClusterStore:
         """Return which kinds may not be listed, where nothing was found: the run may be of such a kind."""
         return () if found or not self._unlisted.plurals else (self._unlisted.line(self.cluster),)
 
-    def none_found(self, asked: RunQuery, known: Sequence[OwnedRun], owner: str | None, say: Say) -> TargetUnavailable:
+    def none_found(self, asked: RunQuery, known: Sequence[Run], owner: str | None, say: Say) -> TargetUnavailable:
         """Return the error, after a line on kinds that were not looked at."""
         for line in self.left_out(found=False):
             say(line)
-        return TargetUnavailable([no_such_run(self.cluster, asked.job or asked.text, {each.job for each in known})])
+        fix = "start it with `trainlaunch up JOB --target kubernetes`, or look elsewhere with --namespace or --context"
+        return TargetUnavailable(
+            [no_such_run(self.place, asked.job or asked.text, {each.job for each in known}, fix=fix)]
+        )
 
-    def newest(self, runs: Sequence[OwnedRun]) -> OwnedRun:
+    def newest(self, runs: Sequence[Run]) -> Run:
         """Return the first: the API server has listed them whole."""
         return runs[0]
 
-    def rows(self, runs: Sequence[OwnedRun]) -> list[RunRow]:
+    def rows(self, runs: Sequence[Run]) -> list[RunRow]:
         """Return their rows, with the largest /dev/shm of their pods."""
-        return [self._row(each, pods_of_run(self.cluster, each.run)) for each in runs]
+        return [self._row(each, pods_of_run(self.cluster, each.held)) for each in runs]
 
-    def _row(self, owned: OwnedRun, pods: Sequence[Pod]) -> RunRow:
-        result = owned.run.result
+    def _row(self, owned: Run, pods: Sequence[Pod]) -> RunRow:
+        result = owned.held.result
         size = max((pod.shm_size for pod in pods), default=0)
         code = exit_code_of(result, pods) if result.ended else None
         return RunRow(owned, state_now(result, pods), code, format_size(size) if size else "-")
 
-    def statuses(self, runs: Sequence[OwnedRun]) -> list[RunStatus]:
+    def statuses(self, runs: Sequence[Run]) -> list[RunStatus]:
         """Return them with all pods that the cluster still has."""
-        from trainlaunch.run.kubernetes.status import status_of
+        return [status_of(self.cluster, each, pods_of_run(self.cluster, each.held)) for each in runs]
 
-        return [status_of(self.cluster, each, pods_of_run(self.cluster, each.run)) for each in runs]
-
-    def report(self, run: OwnedRun, say: Say) -> RunReport:
+    def report(self, run: Run, say: Say) -> RunReport:
         """Look into its pods, and at why one waits or how it ended."""
-        from trainlaunch.run.kubernetes.status import report
-
         return report(self.cluster, run, say)
 
-    def print_log(
-        self, run: OwnedRun, part: LogPart, attempt: int | None, show: Callable[[Chunk], None], say: Say
-    ) -> None:
+    def print_log(self, run: Run, part: LogPart, attempt: int | None, show: Callable[[Chunk], None], say: Say) -> None:
         """Show the logs of all its pods, or of an attempt's, one after the other; a cluster has one stream."""
-        from trainlaunch.run.kubernetes.output import print_logs
+        print_logs(self.cluster, run.held, lambda data: show(Chunk(False, data)), say, part=part, attempt=attempt)
 
-        print_logs(self.cluster, run.run, lambda data: show(Chunk(False, data)), say, part=part, attempt=attempt)
-
-    def follow(self, run: OwnedRun, console: Console, how: Following, tell: Tell) -> int:
+    def follow(self, run: Run, console: Console, how: Following, tell: Tell) -> int:
         """Follow it; its controller keeps it, whoever follows."""
-        from trainlaunch.run.kubernetes.followed import follow
-
-        return follow(self.cluster, run.run, console, how, tell)
+        return follow(self.cluster, run.held, console, how, tell)
 
     def start(self, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
         """Let the API server check all objects, make them, then follow the run or leave it."""
-        from trainlaunch.run.kubernetes.up import start
-
         return start(self.cluster, plan, console, how, tell, down=f"trainlaunch down {plan.job.name}{self.options}")
 
-    def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> RanApart:
+    def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> Outcome:
         """Run it once, and delete its objects."""
-        from trainlaunch.run.kubernetes.up import run_apart
-
         return run_apart(self.cluster, plan, console, events)
 
-    def evidence(self, run: OwnedRun, say: Say) -> Evidence | None:
+    def evidence(self, run: Run, say: Say) -> Evidence | None:
         """Return what the cluster knows of its end."""
-        from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
-        from trainlaunch.run.kubernetes.follow import end_of_run
-
-        result = run.run.result
+        result = run.held.result
         if not result.ended:
             return None
-        return evidence_of_ended(self.cluster, end_of_run(result, pods_of_run(self.cluster, run.run)), say)
+        return evidence_of_ended(self.cluster, end_of_run(result, pods_of_run(self.cluster, run.held)), say)
 
-    def live(self, run: OwnedRun, say: Say) -> list[Live]:
+    def live(self, run: Run, say: Say) -> list[Live]:
         """Look into some of its pods that run, each with the log of all."""
         return list(self._live(run, say))
 
-    def _live(self, run: OwnedRun, say: Say) -> Iterator[Live]:
-        from trainlaunch.diagnose import new_scanner
-        from trainlaunch.diagnose.base.evidence import Evidence
-        from trainlaunch.run.kubernetes.exec import look_inside
-
+    def _live(self, run: Run, say: Say) -> Iterator[Live]:
         scanner = new_scanner()
         self.print_log(run, LogPart(), None, lambda chunk: scanner.feed(chunk.data), say)
         evidence = Evidence(None, scanned=scanner.facts())
@@ -170,49 +154,34 @@ class ClusterStore:
             )
             yield Live(f"pod {pod.name} runs", False, of_pod)
         if not running:
-            yield Live(f"{run.run.main} goes on, and no pod of it runs", False, evidence)
+            yield Live(f"{run.held.main} goes on, and no pod of it runs", False, evidence)
 
-    def _running(self, run: OwnedRun) -> list[Pod]:
-        return [each for each in pods_of_run(self.cluster, run.run) if each.state == "running"]
+    def _running(self, run: Run) -> list[Pod]:
+        return [each for each in pods_of_run(self.cluster, run.held) if each.state == "running"]
 
-    def enter(self, runs: Sequence[OwnedRun], command: Sequence[str], term: str | None, say: Say) -> int | None:
+    def enter(self, runs: Sequence[Run], command: Sequence[str], term: str | None, say: Say) -> int | None:
         """Run it in the first pod of the newest run that has one that runs."""
-        from trainlaunch.run.base.container_shell import join, new_token, running_argv
-        from trainlaunch.run.kubernetes.shell import opened
-
         pods = next(filter(None, map(self._running, runs)), None)
         if pods is None:
             return None
         pod = min(pods, key=lambda each: each.node_index or 0)
         if len(pods) > 1 or len(runs) > 1:
             say(f"pod {pod.name}, the first of {len(pods)} that run")
-        with opened(self.cluster, pod, running_argv(command), new_token(), term=term) as opened_command:
-            return join(opened_command, terminal=term is not None)
+        return run_in_pod(self.cluster, pod, running_argv(command), new_token(), term=term)
 
     def own_shell(self, plan: LaunchPlan, term: str | None, say: Say) -> int:
         """Run it in the pod of a Job of its own, which the cluster removes."""
-        from trainlaunch.run.base.container_shell import join, new_token, planned_argv
-        from trainlaunch.run.kubernetes.shell import opened, own_pod
-
         cluster, token = self.cluster, new_token()
         say(f"{cluster.access.words} ({cluster.access.server}), namespace {cluster.namespace}")
-        with (
-            own_pod(cluster, plan, token, say) as pod,
-            opened(cluster, pod, planned_argv(plan), token, term=term) as command,
-        ):
-            return join(command, terminal=term is not None)
+        with own_pod(cluster, plan, token, say) as pod:
+            return run_in_pod(cluster, pod, planned_argv(plan), token, term=term)
 
-    def remove(self, runs: Sequence[OwnedRun], say: Say) -> None:
+    def remove(self, runs: Sequence[Run], say: Say) -> None:
         """Delete them with all that their renderings made, and nothing else."""
-        from trainlaunch.run.kubernetes.removal import remove_runs
+        remove_runs(self.cluster, [each.held for each in runs], say)
 
-        remove_runs(self.cluster, [each.run for each in runs], say)
-
-    def remove_left(self, asked: RunQuery, known: Sequence[OwnedRun], owner: str | None, say: Say) -> None:
+    def remove_left(self, asked: RunQuery, known: Sequence[Run], owner: str | None, say: Say) -> None:
         """Delete what runs that are gone have left, as a Service: the caller's, or with `any` everybody's."""
-        from trainlaunch.run.kubernetes.owned_runs import who_am_i
-        from trainlaunch.run.kubernetes.removal import remove_orphans
-
         hashes = None if owner == ANYONE else {who_am_i(self.cluster).hash}
         if not remove_orphans(self.cluster, asked.job or asked.text, hashes, say):
             raise self.none_found(asked, known, owner, say)

@@ -18,16 +18,14 @@ from trainlaunch.rules.plan.target_effects import not_applied_on_a_host
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session, ShmReading
 from trainlaunch.run.base.log_position import TimePosition
 from trainlaunch.run.base.private_files import UnusableState, state_root
-from trainlaunch.run.base.reconnect import LoggedSession
+from trainlaunch.run.base.run_query import NAME_TAKEN, held_by_same_job, may_move
+from trainlaunch.run.base.sessions import LoggedSession
 from trainlaunch.run.base.shm_reading import OwnChecks
-from trainlaunch.run.base.wording import NAME_TAKEN, held_by_same_job, may_move
-from trainlaunch.run.local.checks import comparison, local_findings
 from trainlaunch.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
 from trainlaunch.run.local.log import part_of_log
-from trainlaunch.run.local.process_spec import process_spec, start_keeper
-from trainlaunch.run.local.processes import ProcessIdentity, kill_marked, send
+from trainlaunch.run.local.process_spec import comparison, local_findings, process_spec, start_keeper
+from trainlaunch.run.local.processes import ProcessIdentity, kill_marked, read_host_shm, remove_own_folder, run_id, send
 from trainlaunch.run.local.record import Facts, describe, described, identities, run_pids, state_of
-from trainlaunch.run.local.shm import read_host_shm, remove_own_folder, run_id
 from trainlaunch.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
 
 if TYPE_CHECKING:

@@ -24,11 +24,10 @@ from typing import IO, Any
 
 from trainlaunch.run.base.backend import Peak
 from trainlaunch.run.base.secret_values import RedactedStream
-from trainlaunch.run.base.stream import HEADER, STDERR
+from trainlaunch.run.base.sessions import HEADER, STDERR
+from trainlaunch.run.local.follow import Overflow
 from trainlaunch.run.local.log import TimesWriter
-from trainlaunch.run.local.overflow import Overflow
-from trainlaunch.run.local.processes import descendants, identity_of
-from trainlaunch.run.local.shm import RUN_ID, peak_now, remove_own_folder, risen
+from trainlaunch.run.local.processes import RUN_ID, descendants, identity_of, peak_now, remove_own_folder, risen
 from trainlaunch.run.local.state import RunFolder
 
 STDOUT = 1

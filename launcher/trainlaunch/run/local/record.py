@@ -17,8 +17,7 @@ from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.host_gpus import GPUS, held_by
 from trainlaunch.run.base.private_files import UnusableState
 from trainlaunch.run.base.run_query import MEASURES, OWNER_KEY, own_name
-from trainlaunch.run.local.processes import ProcessIdentity, boot_id, descendants, identity_of, marked
-from trainlaunch.run.local.shm import RUN_ID, run_id
+from trainlaunch.run.local.processes import RUN_ID, ProcessIdentity, boot_id, descendants, identity_of, marked, run_id
 from trainlaunch.run.local.state import RunFolder
 from trainlaunch.targets import LOCAL
 
