@@ -96,12 +96,12 @@ def test_batches_held_are_counted_by_what_is_still_alive(inside: Inner, body: st
 
 @pytest.mark.parametrize("how", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.long)])
 def test_what_workers_measure_comes_back_under_every_start_method(inside: Inner, how: str) -> None:
-    """Persistent ones too; the method is named."""
+    """Persistent ones too, and in checks at the script's end; the method is named."""
     ran = inside(loop("step(batch)", multiprocessing_context=how, persistent_workers=True, batch_size=2), batches=30)
     seen = loader(ran)
     assert (seen["storages"], seen["start_method"], seen["iterators"], seen["passes"]) == ([2 * MIB], how, 1, 2)
     assert seen["measured"] >= seen["count"] == 24
-    assert ran.one("end")["reason"] == "script"
+    assert (ran.one("end")["reason"], ran.of("finding"), ran.of("off")) == ("script", [], [])
 
 
 def test_loaders_that_were_not_reached_are_fetched_directly(inside: Inner) -> None:

@@ -89,6 +89,8 @@ def wait_until(holds: Any, seconds: float = 20.0) -> None:
 
 
 def log_of(fake: FakeCluster) -> list[bytes]:
-    """Return the log of the only pod so far."""
+    """Return the log of the only pod so far, empty before its kubelet has seen it."""
     (pod,) = fake.pods()
+    if pod["metadata"]["uid"] not in fake.kubelet.pods:
+        return []
     return list(fake.kubelet.log_of(pod).read(LogOptions()))

@@ -21,8 +21,11 @@ class Probe:
     """The hooks in torch's classes. One that raises ends the measuring, said in one line, and the script goes on."""
 
     def __init__(self) -> None:
+        from trainlaunch.inside.probe.at_end import ScriptFile
+
         self.off = False
         self._follows = False
+        self._script_file = ScriptFile()
         self._make()
 
     def _make(self, parent: Loops | None = None) -> None:
@@ -58,6 +61,7 @@ class Probe:
     def built(self, loader: Any) -> None:
         """The script builds a loader."""
         if self._is_script():
+            self._script_file.keep()
             self.loops.built(loader)
 
     def _is_script(self) -> bool:
@@ -82,6 +86,7 @@ class Probe:
 
     def ends(self) -> None:
         """The script ends by itself."""
+        self._script_file.restore()
         self.guarded(self.ending.ends)
 
     def wrap(self, module: Any) -> None:

@@ -9,6 +9,25 @@ from collections.abc import Callable
 from typing import Any
 
 
+class ScriptFile:
+    """The path of the script, which a process that is spawned imports it by, at the script's end too.
+
+    Python gives it to `__main__` when the script begins and takes it away when its code has ended.
+    """
+
+    def __init__(self) -> None:
+        self._path: str | None = None
+
+    def keep(self) -> None:
+        """Note it while the script runs."""
+        self._path = self._path or getattr(sys.modules["__main__"], "__file__", None)
+
+    def restore(self) -> None:
+        """Let `__main__` have it again."""
+        if self._path is not None:
+            sys.modules["__main__"].__file__ = self._path
+
+
 def call(function: Callable[[], None]) -> None:
     """Call `function` when the script has ended, once or more.
 
