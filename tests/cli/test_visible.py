@@ -13,7 +13,7 @@ import pytest
 from trainlaunch.cli.output.report import annotation, document, framed
 from trainlaunch.cli.output.run_output import Screen, bare_evidence, framed_diagnosis
 from trainlaunch.cli.output.streams import Streams, TextStyle, table
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine
+from trainlaunch.diagnose.base.case import Diagnosis, EvidenceLine
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.plan.plan_label import Planned

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from trainlaunch.diagnose import explain_live
-from trainlaunch.diagnose.base.diagnosis import Diagnosis
+from trainlaunch.diagnose.base.case import Diagnosis
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.run.base.live_snapshot import read_snapshot
 

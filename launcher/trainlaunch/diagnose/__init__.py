@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import Diagnosis
+from trainlaunch.diagnose.base.case import Case, Diagnosis
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnose.base.scan import Scanner, scan_text
 from trainlaunch.diagnose.ranking import ORDER, all_texts, ranked

@@ -12,8 +12,7 @@ from functools import cache
 from types import ModuleType
 
 from trainlaunch.diagnose.base import bus_error
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis
+from trainlaunch.diagnose.base.case import POSSIBLE, Case, Diagnosis
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.symptoms import (
     batchnorm_last_batch,

@@ -12,8 +12,8 @@ from trainlaunch.sanitize import shown
 from trainlaunch.units import counted, human_size
 
 if TYPE_CHECKING:
+    from trainlaunch.diagnose.base.case import Diagnosis, EvidenceLine
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot, Process
-    from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.plan.plan_label import Planned
     from trainlaunch.run.base.store import Live

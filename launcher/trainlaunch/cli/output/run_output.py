@@ -18,7 +18,7 @@ from trainlaunch.sanitize import SafeText, sanitize, shown
 from trainlaunch.units import human_size
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.diagnosis import Diagnosis
+    from trainlaunch.diagnose.base.case import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.run.base.backend import Chunk
     from trainlaunch.run.base.run_query import Run

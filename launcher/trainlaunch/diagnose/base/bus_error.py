@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import shm_place
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import shm_place
 from trainlaunch.exit_codes import EXIT_SIGBUS
 from trainlaunch.units import GIB, human_size
 

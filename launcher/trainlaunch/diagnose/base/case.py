@@ -1,16 +1,19 @@
-"""What a symptom is asked about: the evidence of a run, and the facts of its whole log."""
+"""What a symptom is asked about, the evidence of a run and the facts of its whole log, and what it answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
+CERTAIN = "certain"
+LIKELY = "likely"
+POSSIBLE = "possible"
+_ONE_SYMPTOM = {"shm-exhausted-semaphore": "shm-exhausted", "shm-exhausted-bus-error": "shm-exhausted"}
 # Exceptions that only repeat that another process, or the user, ended the job.
 ECHOING = frozenset(
     {
@@ -30,6 +33,61 @@ ECHOING = frozenset(
         "EOFError",
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceLine:
+    """What shows a cause: `source` is log, inspect, events, end or machine; `line` counts from 1, 0 without lines."""
+
+    source: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One cause. `sentence` is what happened, `evidence` what shows it, best first, `fix` what to type.
+
+    `name` is its manual's. `commands` are whole lines for a shell, where a fix has some. `echo_of` names the symptom
+    of which this one is only a consequence, `` where it is a cause of its own.
+    """
+
+    code: str
+    name: str
+    sentence: str
+    evidence: tuple[EvidenceLine, ...]
+    fix: str
+    confidence: str = CERTAIN
+    commands: tuple[str, ...] = ()
+    echo_of: str = ""
+
+    @property
+    def saw(self) -> str:
+        """The first piece of its evidence."""
+        return self.evidence[0].text if self.evidence else ""
+
+    def redacted(self, redacted: Callable[[str], str]) -> Diagnosis:
+        """Return it with what may quote a log changed by a function that takes secrets out."""
+        evidence = tuple(replace(each, text=redacted(each.text)) for each in self.evidence)
+        return replace(self, evidence=evidence, sentence=redacted(self.sentence), fix=redacted(self.fix))
+
+    @property
+    def symptom(self) -> str:
+        """The symptom: several codes tell ways in which /dev/shm is seen to be full."""
+        return _ONE_SYMPTOM.get(self.name, self.name)
+
+
+def seen(*found: Hit | EvidenceLine | str | None) -> tuple[EvidenceLine, ...]:
+    """Return evidence from lines of a log, or from words about the end; None is left out."""
+    return tuple(_seen(each) for each in found if each)
+
+
+def _seen(found: Hit | EvidenceLine | str) -> EvidenceLine:
+    if isinstance(found, EvidenceLine):
+        return found
+    return (
+        EvidenceLine("end", 0, found) if isinstance(found, str) else EvidenceLine(found.source, found.line, found.text)
+    )
 
 
 @dataclass(frozen=True)

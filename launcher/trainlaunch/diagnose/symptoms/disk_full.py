@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import re
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL641"

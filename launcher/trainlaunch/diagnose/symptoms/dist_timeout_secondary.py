@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case, of_one_text
+from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, Diagnosis, EvidenceLine, of_one_text
 from trainlaunch.diagnose.base.container_snapshot import IDLE, LONG, ContainerSnapshot, Process, duration, place, slept
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, EvidenceLine
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL654"

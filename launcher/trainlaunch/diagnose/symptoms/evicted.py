@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import re
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, EvidenceLine, larger_shm, more_memory, seen
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import larger_shm, more_memory
 
 CODE = "TL621"
 NAME = "evicted"

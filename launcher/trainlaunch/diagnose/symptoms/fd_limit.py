@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.targets import KUBERNETES
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.container_snapshot import (
     ContainerSnapshot,
     duration,
@@ -9,7 +9,6 @@ from trainlaunch.diagnose.base.container_snapshot import (
     waits_for_batch,
     was_forked,
 )
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL648"

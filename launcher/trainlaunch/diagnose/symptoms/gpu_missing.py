@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, POSSIBLE, Diagnosis, seen
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, POSSIBLE, Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL657"
@@ -30,30 +29,33 @@ _BUSY = LogPattern(
 _CLUSTER = LogPattern("nodes are available", r"nodes are available:.*Insufficient (?:nvidia|amd)\.com/gpu")
 
 
-def _sentence(line: str) -> str:
-    if "compiled" in line:
-        return "the image's torch was built without CUDA"
-    if "nodes are available" in line:
-        return "no node of the cluster has as many free GPUs as the job asks for"
-    if _DOCKER.found_in(line):
-        return "the engine can't give GPUs to a container: the NVIDIA container toolkit is missing on this host"
-    if _BUSY.found_in(line):
-        return (
-            "the GPU takes no more processes: one holds it alone (compute mode) or fills its memory, or the GPU hangs"
-        )
-    return "CUDA sees no GPU: the container asked for none, or this machine has none"
-
-
-def _fix(line: str) -> str:
-    if "compiled" in line:
-        return "use an image whose torch has CUDA, as pytorch/pytorch:…-cuda…-runtime"
-    if "nodes are available" in line:
-        return "lower resources.gpus, or wait: `kubectl describe nodes` shows what is taken"
-    if _DOCKER.found_in(line):
-        return "install nvidia-container-toolkit, run `nvidia-ctk runtime configure --runtime=docker`, restart docker"
-    if _BUSY.found_in(line):
-        return "end what holds the GPU (`nvidia-smi` shows it), or let it be shared: `nvidia-smi -c DEFAULT` as root"
-    return "set resources.gpus; where it is set, look with `nvidia-smi` on the machine itself"
+# Pattern, what happened, what to type; the first that a line has counts.
+_STORIES = (
+    (
+        _BUILD,
+        "the image's torch was built without CUDA",
+        "use an image whose torch has CUDA, as pytorch/pytorch:…-cuda…-runtime",
+    ),
+    (
+        _CLUSTER,
+        "no node of the cluster has as many free GPUs as the job asks for",
+        "lower resources.gpus, or wait: `kubectl describe nodes` shows what is taken",
+    ),
+    (
+        _DOCKER,
+        "the engine can't give GPUs to a container: the NVIDIA container toolkit is missing on this host",
+        "install nvidia-container-toolkit, run `nvidia-ctk runtime configure --runtime=docker`, restart docker",
+    ),
+    (
+        _BUSY,
+        "the GPU takes no more processes: one holds it alone (compute mode) or fills its memory, or the GPU hangs",
+        "end what holds the GPU (`nvidia-smi` shows it), or let it be shared: `nvidia-smi -c DEFAULT` as root",
+    ),
+)
+_NONE_SEEN = (
+    "CUDA sees no GPU: the container asked for none, or this machine has none",
+    "set resources.gpus; where it is set, look with `nvidia-smi` on the machine itself",
+)
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -66,4 +68,5 @@ def diagnose(case: Case) -> Diagnosis | None:
         hit, sure = warned[0], POSSIBLE
     if hit is None:
         return None
-    return Diagnosis(CODE, NAME, _sentence(hit.text), seen(hit), _fix(hit.text), sure, commands=("nvidia-smi",))
+    sentence, fix = next((story for pattern, *story in _STORIES if pattern.found_in(hit.text)), _NONE_SEEN)
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, sure, commands=("nvidia-smi",))

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import re
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, more_memory, seen
+from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import more_memory
 from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 
 CODE = "TL612"

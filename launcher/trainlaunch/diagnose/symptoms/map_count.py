@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import of_one_text
-from trainlaunch.diagnose.base.diagnosis import LIKELY
+from trainlaunch.diagnose.base.case import LIKELY, of_one_text
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL637"

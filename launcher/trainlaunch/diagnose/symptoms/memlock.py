@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.base.case import Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.targets import KUBERNETES
 

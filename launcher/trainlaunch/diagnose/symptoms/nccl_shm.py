@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import re
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, larger_shm, seen, shm_commands, shm_place
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import larger_shm, shm_commands, shm_place
 from trainlaunch.units import GIB, human_size
 
 CODE = "TL634"

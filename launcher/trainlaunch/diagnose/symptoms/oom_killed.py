@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.case import POSSIBLE, Case, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
-from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, EvidenceLine, memory_story, more_memory, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import memory_story, more_memory
 from trainlaunch.exit_codes import EXIT_SIGKILL
 from trainlaunch.units import human_size
 

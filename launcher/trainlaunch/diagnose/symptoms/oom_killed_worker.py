@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, memory_story, more_memory, seen
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import memory_story, more_memory
 
 CODE = "TL609"
 NAME = "oom-killed-worker"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case, place_in_script
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, place_in_script, seen
 
 CODE = "TL663"
 NAME = "python-exception"

@@ -1,17 +1,9 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.case import POSSIBLE, Case, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
-from trainlaunch.diagnose.base.diagnosis import (
-    POSSIBLE,
-    Diagnosis,
-    EvidenceLine,
-    larger_shm,
-    seen,
-    shm_commands,
-    shm_place,
-)
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import larger_shm, shm_commands, shm_place
 from trainlaunch.units import human_size
 
 CODE = "TL605"

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.bus_error import died_of, had_room, most_seen, sigbus, was_half_full
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, larger_shm, seen, shm_commands, shm_place
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, seen
+from trainlaunch.diagnose.base.memory_advice import larger_shm, shm_commands, shm_place
 
 CODE = "TL606"
 NAME = "shm-exhausted-bus-error"

@@ -1,19 +1,10 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.bus_error import IN_WORKER, WORKER_KILLED
-from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.container_snapshot import IDLE, ContainerSnapshot, Process, is_idle, waiting_mains
-from trainlaunch.diagnose.base.diagnosis import (
-    LIKELY,
-    POSSIBLE,
-    Diagnosis,
-    EvidenceLine,
-    larger_shm,
-    seen,
-    shm_commands,
-    shm_place,
-)
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import larger_shm, shm_commands, shm_place
 from trainlaunch.diagnose.symptoms.shm_exhausted import IN_TORCH, RESERVE, RESIZE, WRITE
 
 CODE = "TL603"

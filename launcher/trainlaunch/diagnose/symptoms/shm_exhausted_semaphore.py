@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, larger_shm, seen, shm_commands, shm_place
+from trainlaunch.diagnose.base.case import Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import larger_shm, shm_commands, shm_place
 
 CODE = "TL604"
 NAME = "shm-exhausted-semaphore"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.case import LIKELY, Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 

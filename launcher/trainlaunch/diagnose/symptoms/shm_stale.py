@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.bus_error import DF, bytes_of_df, sigbus
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.case import LIKELY, Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL631"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, Diagnosis, EvidenceLine
 from trainlaunch.diagnose.base.container_snapshot import (
     LONG,
     ContainerSnapshot,
@@ -15,7 +15,6 @@ from trainlaunch.diagnose.base.container_snapshot import (
     waiting_mains,
     was_forked,
 )
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, EvidenceLine
 
 CODE = "TL670"
 NAME = "slow-loading"

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import signal
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.case import LIKELY, Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.exit_codes import EXIT_INTERRUPTED
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.bus_error import died_of, had_room, most_seen, sigbus
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, larger_shm, seen
+from trainlaunch.diagnose.base.case import LIKELY, Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import larger_shm
 
 CODE = "TL627"
 NAME = "truncated-mmap"

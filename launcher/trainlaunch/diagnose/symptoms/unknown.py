@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.case import POSSIBLE, Case, Diagnosis, EvidenceLine, seen
 
 CODE = "TL669"
 NAME = "unknown"

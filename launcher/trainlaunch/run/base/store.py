@@ -16,7 +16,7 @@ from trainlaunch.run.base.log_position import WHOLE, LogPart
 from trainlaunch.run.base.run_query import Run, RunQuery
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.diagnosis import Diagnosis
+    from trainlaunch.diagnose.base.case import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.run.base.console import Console, Event, Events, Outcome
 

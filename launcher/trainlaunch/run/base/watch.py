@@ -270,8 +270,8 @@ class ShmWatch:
         return f"{human_size(reading.used)} of {human_size(reading.size)} used{against}"
 
     def _way_out(self, reading: ShmReading) -> str:
-        from trainlaunch.diagnose.base.diagnosis import larger_shm
         from trainlaunch.diagnose.base.evidence import Evidence
+        from trainlaunch.diagnose.base.memory_advice import larger_shm
 
         plan = self._plan
         planned = Planned(need=plan.shm.need, unsized=plan.shm.unsized)
