@@ -30,7 +30,7 @@ GROUPS = {
 ONLY_ASKED_FOR = ("libraries", "long")
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that share a worker, which only pytest-xdist looks at, and leave out what only `-m` asks for."""
     left_out = {mark for mark in ONLY_ASKED_FOR if mark not in config.getoption("markexpr")}
@@ -39,6 +39,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if (group := _group_of(item.path)) is not None:
             item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse to run without groups: a pytest of which pytest-xdist doesn't know the node IDs drops them in silence."""
+    grouped = next((each for each in session.items if any(each.iter_markers("xdist_group"))), None)
+    if getattr(session.config.option, "loadgroup", False) and grouped is not None and "@" not in grouped.nodeid:
+        raise pytest.UsageError(f"pytest-xdist has put {grouped.nodeid} into no group: install the versions of [test]")
 
 
 @cache
