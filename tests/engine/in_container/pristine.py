@@ -60,13 +60,18 @@ class Container:
 
 
 def end_processes() -> None:
-    """Kill what still runs besides init and this process, as the end of a container's first process does."""
+    """Kill what still runs besides init and this process, as the end of a container's first process does.
+
+    A tracker of multiprocessing's resources ends by itself once nothing has its pipe, and removes what was killed with
+    its semaphores first.
+    """
     deadline = time.monotonic() + ENDS_WITHIN
     while left := _others():
         if time.monotonic() > deadline:
             raise TimeoutError(f"processes that can't be ended: {left}")
         for each in left:
-            _kill(each)
+            if not _tracks_resources(each):
+                _kill(each)
         time.sleep(0.005)
 
 
@@ -96,6 +101,14 @@ def _state(process: int) -> str:
             return file.read().rpartition(")")[2].split()[0]
     except OSError:
         return ""
+
+
+def _tracks_resources(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/cmdline", "rb") as file:  # noqa: PTH123
+            return b"resource_tracker import main" in file.read()
+    except OSError:
+        return False
 
 
 def _kill(process: int) -> None:
