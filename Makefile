@@ -10,20 +10,20 @@ check:
 	shellcheck .ci/run templates/*.sh
 	trainlaunch check compose k8s
 
-# Tests run in two processes; tests/groups.py says which of them share one.
+# Tests run in four processes, of which many wait; tests/groups.py says which tests share one.
 test:
-	pytest -n 2 -m "not docker"
+	pytest -n 4 -m "not docker"
 
 regen:
 	pytest -q --update-goldens -m "not docker"
 
 e2e:
-	pytest -n 2 -m docker
+	pytest -n 4 -m docker
 
 # All of it, with what shows for certainty what a shorter test of the default shows once: before a release.
 full:
-	pytest -n 2 -m "long or not long"
+	pytest -n 4 -m "long or not long"
 
 # What needs large libraries in its image, which neither `pytest` nor .ci/run has time for.
 libraries:
-	pytest -n 2 -m libraries
+	pytest -n 4 -m libraries

@@ -6,6 +6,7 @@ import pytest
 
 from tests.inside.conftest import Inner
 from tests.inside.test_findings_of_scripts import START, findings
+from tests.sampling import every
 
 pytestmark = pytest.mark.docker
 
@@ -79,7 +80,7 @@ SLOW = {"no-persistent-workers"}  # which is true of a machine that does much el
 BATCHES = {"batches kept though pinned": 100, "script replaces a transform": 3, "dataset replaces its list": 3}
 
 
-@pytest.mark.parametrize("name", DEFECTS)
+@pytest.mark.parametrize("name", every(3, DEFECTS))
 def test_a_defect_is_found_and_gone_with_its_fix(inside: Inner, name: str) -> None:
     """And nothing else is said of either."""
     script, wrong, right, defects = DEFECTS[name]
@@ -132,7 +133,7 @@ ORDINARY = {
 }
 
 
-@pytest.mark.parametrize("name", ORDINARY)
+@pytest.mark.parametrize("name", every(4, ORDINARY))
 def test_ordinary_scripts_are_silent(inside: Inner, name: str) -> None:
     """Whatever their loaders and datasets look like."""
     assert findings(inside, MORE + ORDINARY[name], 32) - SLOW == set()
