@@ -1,4 +1,4 @@
-"""The least /dev/shm: what Docker and containerd give a container that asks for none, and no plan goes below."""
+"""The least /dev/shm that trainlaunch decides: what Docker and containerd give a container that asks for none."""
 
 from trainlaunch.units import MIB
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.spec import JobSpec
-from trainlaunch.policy import FILE_NAME, read_job, stated_images
+from trainlaunch.policy import read_job, stated_images
+from trainlaunch.policy.find_policies import FILE_NAME
 from trainlaunch.units import format_duration
 
 from tests.jobs import write_job

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.plan.shm_derivation import multi_epoch_derivation, need_derivation
+from trainlaunch.plan.shm_sum_text import multi_epoch_derivation, need_derivation
 
 from tests.jobs import plan_with
 

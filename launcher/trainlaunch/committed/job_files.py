@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from trainlaunch.job.fields.table import JOB
-from trainlaunch.policy import FILE_NAME as POLICY_NAME
+from trainlaunch.policy.find_policies import FILE_NAME as POLICY_NAME
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN, Reach
 from trainlaunch.yamltree.text_file import read_at_most

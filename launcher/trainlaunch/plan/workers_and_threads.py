@@ -1,6 +1,7 @@
 """DataLoader workers, how many, and how many fit a fixed /dev/shm; and the threads of numeric libraries beside them.
 
-Both share the CPUs that the plan may count on, never the host's count.
+Both share the CPUs that the plan may count on, never the host's count. templates/preflight.sh lowers both where the
+container has fewer.
 """
 
 from __future__ import annotations

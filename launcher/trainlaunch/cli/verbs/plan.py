@@ -25,7 +25,7 @@ from trainlaunch.job.spec import Origin
 from trainlaunch.plan.instrumentation import HEARTBEAT, INJECTED, WORKERS
 from trainlaunch.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from trainlaunch.plan.lock_overrides import fresh_probe, fresh_tune
-from trainlaunch.plan.shm_derivation import multi_epoch_derivation, need_derivation
+from trainlaunch.plan.shm_sum_text import multi_epoch_derivation, need_derivation
 from trainlaunch.plan.workers_and_threads import alike
 from trainlaunch.rules import check_plan
 from trainlaunch.sanitize import shorten
