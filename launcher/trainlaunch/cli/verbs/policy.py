@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _try(documents: list[dict[str, Any]], name: str, streams: Streams) -> int:
     """Print what the documents would do with each pod of a file."""
-    from trainlaunch.policy.trial import LEFT, REFUSED, REPAIRED, NoPodsError, pods_in, try_pods
+    from trainlaunch.policy.pod_trial import LEFT, REFUSED, REPAIRED, NoPodsError, pods_in, try_pods
 
     with open_named(name, f"--try {name}") as file:
         data = file.read()
