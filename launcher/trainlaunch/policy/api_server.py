@@ -44,7 +44,9 @@ class Request(NamedTuple):
             **({"subResource": self.part} if self.part else {}),  # a server leaves it out where it is empty
         }
         space = {"metadata": {"name": namespace, "labels": dict(self.labels)}}
-        return {"object": self.submitted, "request": request, "oldObject": self.old, "namespaceObject": space}
+        seen = {"object": self.submitted, "request": request, "namespaceObject": space}
+        # Each None that cel-expr-python is given is one fewer in the interpreter, which dies of the last.
+        return seen if self.old is None else {**seen, "oldObject": self.old}
 
 
 def refusals(documents: Iterable[Document], request: Request) -> list[tuple[str, str]]:
@@ -58,7 +60,10 @@ def refusals(documents: Iterable[Document], request: Request) -> list[tuple[str,
 
 
 def repaired(policy: Document, mutation: str, request: Request) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return an object after a mutating policy, and the values of its variables; `mutation` stands for its own."""
+    """Return an object after a mutating policy, and the values of its variables; `mutation` stands for its own.
+
+    Raises ExpressionFailed where the object's fields are not of the types that expressions take them for.
+    """
     data = request.data()
     variables = _variables(policy["spec"], data)
     made = copy.deepcopy(dict(request.submitted))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from trainlaunch.kinds import POD
 from trainlaunch.policy.admission import ENFORCE, LABEL
-from trainlaunch.policy.api_server import Request, refusals, repaired
+from trainlaunch.policy.api_server import ExpressionFailed, Request, refusals, repaired
 from trainlaunch.policy.objects_in_cel import CONTROLLERS
 from trainlaunch.policy.repair_in_cel import as_maps, mutation
 from trainlaunch.policy.rules_in_cel import shm_rules
@@ -35,7 +35,14 @@ def pods_in(text: str) -> list[dict[str, Any]]:
     pods = [each for each in _objects(_parsed(text)) if each.get("kind") == POD.name]
     if not pods:
         raise NoPodsError("it has no pod")
-    return [{"apiVersion": POD.api_version, **each} for each in pods]
+    return [{"apiVersion": POD.api_version, **_without_nulls(each)} for each in pods]
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a value as a server reads it, to which null is absent."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def _parsed(text: str) -> list[Any]:
@@ -83,9 +90,12 @@ def _trial(
     if not _is_whole(pod):
         return Trial(name, LEFT, "it has no containers", pod)
     request = Request(pod, _maker(about), labels={LABEL: ENFORCE})
-    made, variables = repaired(policy, expression, request)
+    try:
+        made, variables = repaired(policy, expression, request)
+        why = variables["settled"] or variables["obstacle"]
+    except (ExpressionFailed, KeyError):  # a variable without a value
+        return Trial(name, LEFT, "a field of it is none that a pod can have", pod)
     said = [words.removeprefix("trainlaunch: ") for _, words in refusals(judging, request._replace(submitted=made))]
-    why = variables["settled"] or variables["obstacle"]
     if said:
         # Why it is left says what the rules of /dev/shm miss.
         others = [words for words in said if not why or words not in _OF_SHM]
