@@ -39,8 +39,8 @@ _SCRIPT = rf"(?:\S*[/_.-])?{_TRAINING}(?:[_-][\w-]+)*\.py"
 _MODULE = rf"-?-m(?:odule)?\s+(?:\S*[_.-])?{_TRAINING}(?:[._-][\w.]+)?"
 _NAMED = rf"{_START}(?:{_PROGRAM}{_BEFORE}(?:{_SCRIPT}|{_MODULE})|{_SCRIPT}|{_TOOLS})(?:\s|$)"
 _OPTIONS = _any(
-    r"(?:max|num|total|n)?[_-]?(?:train[_-])?epochs lr learning[_-]rate weight[_-]decay optimizer warmup[_-]steps do[_-]train"
-    r" (?:per[_-]device[_-])?train[_-]batch[_-]size gradient[_-]accumulation[_-]steps"
+    r"(?:max|num|total|n)?[_-]?(?:train[_-])?epochs lr learning[_-]rate weight[_-]decay optimizer warmup[_-]steps"
+    r" do[_-]train (?:per[_-]device[_-])?train[_-]batch[_-]size gradient[_-]accumulation[_-]steps"
 )
 _FITS = rf"{_START}{_PROGRAM}{_BEFORE}\S+\.py\s+fit(?:\s|$)"  # Lightning's own command line
 _LAUNCHED = rf"{_START}(?:{_RANKS}|python[\d.]*{_BEFORE}-m\s+torch\.distributed\.(?:run|launch))(?:\s|$)"
