@@ -25,7 +25,7 @@ _RUNNERS = _any(
 )
 _WRAPPED = rf"(?:(?:(?:\S*/)?{_RUNNERS}|--?[\w-]*(?:[= ]\S+)?|\w+=\S*)\s+)*(?:\S*/)?"
 _START = rf"(?:^|[\n;&|(]|(?:^|[ /])(?:ba|da|z|k)?sh\s[^;&|\n]*?-\w*c\s)\s*{_WRAPPED}"
-_RANKS = _any(r"torchrun accelerate\s+launch deepspeed horovodrun mpirun mpiexec colossalai\s+run")
+_RANKS = _any(r"torchrun accelerate\s+launch deepspeed")  # mpirun's and horovodrun's train in other pods
 _PROGRAM = rf"(?:python[\d.]*|{_RANKS})"
 _BEFORE = r"(?:\s+(?:[^\s;&|.]|\.(?:[^p\s;&|]|p[^y\s;&|]))+\.?)*?\s+"  # the words before the first that names a script
 _REST = r"(?:\s(?:[^;&|\n]|\\\n)*)?\s"  # the words of one command
@@ -59,6 +59,7 @@ _OTHER_MODULES = _any(
 _OTHER_SCRIPTS = _any(
     "serve server serving infer inference predict prediction api app web worker download upload prepare preprocess"
     " prep eval evaluate evaluation test tests export convert monitor schedule scheduler submit dashboard data dataset"
+    " tensorflow tf keras jax flax xgboost lightgbm catboost sklearn spark mxnet paddle"
 )
 _OTHER_IMAGES = _any(
     r"tensorflow keras jax flax xgboost lightgbm catboost sklearn scikit-learn spark mxnet paddle\w* serve serving"
@@ -100,6 +101,7 @@ _OTHERS = (
     _has(rf"{_START}python[\d.]*{_BEFORE}-m\s+{_OTHER_MODULES}(?:[.\s]|$)"),
     _has(rf"{_START}{_PROGRAM}{_BEFORE}(?:\S*[/_.-])?{_OTHER_SCRIPTS}(?:[_.-][\w.-]*)?\.py(?:\s|$)"),
     _option(_LOADERS, "[= ] *0(?:[^0-9]|$)"),
+    _option("hostfile", "[= ]"),  # its ranks train in other pods
     _is_image_of(_OTHER_IMAGES),
     *(f"c.?{probe}Probe.?{how}.hasValue()" for probe in ("readiness", "liveness") for how in ("httpGet", "grpc")),
     f'c.?ports.orValue([]).exists(o, o.?name.orValue("") in {_PORTS})',
