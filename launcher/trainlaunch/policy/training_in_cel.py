@@ -59,7 +59,13 @@ _OTHER_MODULES = _any(
 _OTHER_SCRIPTS = _any(
     "serve server serving infer inference predict prediction api app web worker download upload prepare preprocess"
     " prep eval evaluate evaluation test tests export convert monitor schedule scheduler submit dashboard data dataset"
+    " service daemon controller operator manager client gateway proxy consumer producer listener bot webhook metrics"
+    " exporter report notify register cleanup backup sync collect generate split plot visualize tokenize label"
     " tensorflow tf keras jax flax xgboost lightgbm catboost sklearn spark mxnet paddle"
+)
+_OTHER_SCRIPT = (
+    rf"{_START}(?:{_PROGRAM}{_BEFORE})?(?:(?:\S*[/_.-])?{_OTHER_SCRIPTS}(?:[_.-][\w.-]*)?\.py"
+    rf"|-m\s+(?:\S*[_.-])?{_OTHER_SCRIPTS}(?:[_-]\w+)*)(?:\s|$)"
 )
 _OTHER_IMAGES = _any(
     r"tensorflow keras jax flax xgboost lightgbm catboost sklearn scikit-learn spark mxnet paddle\w* serve serving"
@@ -95,11 +101,12 @@ _SIGNS = {
     "workers": f"{_option(f'{_LOADERS}|workers', '[= ] *[1-9]')} || {_COUNTED}",  # of a DataLoader
     "image": _is_image_of(_TORCH),  # with PyTorch in its name
 }
-_PROOF = "((s.named || s.options) && s.filter(k, s[k]).size() >= 2) || (s.ranks && s.workers)"
+# One of training, and one of PyTorch's own ways to train: what other frameworks train shares no batches in /dev/shm.
+_PROOF = "((s.named || s.options) && (s.ranks || s.workers || s.image)) || (s.ranks && s.workers)"
 _OTHERS = (
     _has(rf"{_START}{_OTHER_PROGRAMS}(?:\s|$)"),
     _has(rf"{_START}python[\d.]*{_BEFORE}-m\s+{_OTHER_MODULES}(?:[.\s]|$)"),
-    _has(rf"{_START}{_PROGRAM}{_BEFORE}(?:\S*[/_.-])?{_OTHER_SCRIPTS}(?:[_.-][\w.-]*)?\.py(?:\s|$)"),
+    _has(_OTHER_SCRIPT),
     _option(_LOADERS, "[= ] *0(?:[^0-9]|$)"),
     _option("hostfile", "[= ]"),  # its ranks train in other pods
     _is_image_of(_OTHER_IMAGES),
