@@ -15,7 +15,7 @@ def _pods(file: str) -> dict[str, dict[str, Any]]:
     for name, each in found.items():
         metadata = {"name": "pod", "namespace": "training", **each.get("metadata", {})}
         if each.get("long"):
-            each["spec"]["containers"][0]["command"].append("# " + "x" * 16_000)
+            each["spec"]["containers"][0]["command"].append("# " + "x" * 8_000)
         each["pod"] = {
             "apiVersion": "v1",
             "kind": "Pod",

@@ -15,10 +15,11 @@ from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.policy.objects_in_cel import shared_variables
 from trainlaunch.policy.rules_in_cel import AT_SHM, BELOW_MEMORY, IN_MEMORY, LIMITED, limit_of, shm_volume
 from trainlaunch.policy.training_in_cel import (
-    CONTAINERS_BY_SIGNS,
+    DOES_OTHER,
     GPU_CONTAINERS,
     HAS_GPUS,
     MAX_TEXT_LENGTH,
+    SHOWS,
     TEXT_LENGTH,
 )
 from trainlaunch.units import MIB, format_size
@@ -140,9 +141,9 @@ def repair_variables(share: Fraction, most: int | None) -> dict[str, str]:
     return {
         **shared_variables(),
         "with_gpus": _of_pod(GPU_CONTAINERS),
-        "training": _of_pod(
-            f"variables.with_gpus.size() > 0 ? variables.with_gpus :\n"
-            f"  {TEXT_LENGTH} > {MAX_TEXT_LENGTH} ? [] :\n  {CONTAINERS_BY_SIGNS}"
+        "showing": _of_pod(f"{TEXT_LENGTH} > {MAX_TEXT_LENGTH} ? [] : p.spec.containers.filter(c, {SHOWS})"),
+        "training": (
+            f"variables.with_gpus.size() > 0 ? variables.with_gpus :\n  variables.showing.filter(c, !{DOES_OTHER})"
         ),
         "settled": _of_pod(_first(_settled())),
         "size": _of_pod(_size(training, share, most)),

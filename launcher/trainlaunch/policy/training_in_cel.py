@@ -11,7 +11,7 @@ import json
 
 from trainlaunch.policy.objects_in_cel import ASKS, FOR_GPUS
 
-MAX_TEXT_LENGTH = 16_000  # of all commands of a pod: a server bounds what matching costs, and 60,000 would be too many
+MAX_TEXT_LENGTH = 8_000  # of a pod's commands: a server cancels an expression whose matching costs more than 11,000
 
 
 def _any(words: str) -> str:
@@ -115,7 +115,6 @@ _OTHERS = (
 )
 _TEXT = '(c.?command.orValue([]) + c.?args.orValue([])).join(" ")'
 _SHOWN = ", ".join(f'"{name}": {expression}' for name, expression in _SIGNS.items())
-_SHOWS = f"[{_TEXT}].exists(t,\n    [{{{_SHOWN}}}].exists(s, {_PROOF}) &&\n    !({' || '.join(_OTHERS)}))"
 _CLAIMS_GPU = (
     "c.?resources.?claims.orValue([]).exists(x, p.spec.?resourceClaims.orValue([]).exists(r, r.name == x.name &&\n"
     '    [r.name, r.?resourceClaimTemplateName.orValue(""), r.?resourceClaimName.orValue("")].exists(n,'
@@ -126,4 +125,6 @@ TEXT_LENGTH = f"p.spec.containers.map(c, {_TEXT}.size()).sum()"
 HAS_GPUS = f"({FOR_GPUS} || {_CLAIMS_GPU})"
 # What asks for a device by a claim may ask for a GPU too, where another container surely does.
 GPU_CONTAINERS = f"(p.spec.containers.exists(c, {HAS_GPUS}) ? p.spec.containers.filter(c, {ASKS}) : [])"
-CONTAINERS_BY_SIGNS = f"p.spec.containers.filter(c, {_SHOWS})"
+# Apart from each other, since a server's budget is that of one expression.
+SHOWS = f"[{_TEXT}].exists(t, [{{{_SHOWN}}}].exists(s, {_PROOF}))"
+DOES_OTHER = f"[{_TEXT}].exists(t, {' || '.join(_OTHERS)})"
