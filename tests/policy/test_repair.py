@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
-from trainlaunch.policy import policies_in
+from trainlaunch.policy import api_server, policies_in
 from trainlaunch.policy.admission import admission_documents
 from trainlaunch.policy.api_server import Request, refusals, repaired
 from trainlaunch.policy.pod_trial import LEFT as LEFT_ALONE
@@ -104,24 +105,27 @@ def test_what_is_not_sure_to_lack_it_is_left_and_why_is_said(tmp_path: Path, nam
         ({"shm_share": "1/4"}, "8192Mi"),
         ({"shm_share": "9/10"}, "29491Mi"),
         ({"max": {"shm_size": "4Gi"}}, "4096Mi"),
-        ({"max": {"shm_size": "4Gi"}, "shm_share": "1/16"}, None),
         ({"max": {"shm_size": "24Gi"}, "shm_share": "1/2"}, "16384Mi"),
     ],
 )  # fmt: skip
-def test_a_policy_says_the_share_and_the_most(tmp_path: Path, policy: dict[str, Any], size: str | None) -> None:
-    """The lower of both; a share that nobody can read is an error with its place."""
-    (tmp_path / ".git").mkdir()
-    if size is None:
-        (tmp_path / "trainlaunch-policy.yaml").write_text(yaml.safe_dump(policy))
-        with pytest.raises(Exception, match="shm_share"):
-            policies_in(tmp_path)
-        return
+def test_a_policy_says_the_share_and_the_most(tmp_path: Path, policy: dict[str, Any], size: str) -> None:
+    """The lower of both."""
     documents = exported(tmp_path, policy)
     made = after_repair(documents, REPAIRED["lone-gpu"]["pod"])
     assert made["spec"]["volumes"][-1]["emptyDir"]["sizeLimit"] == size
     said = made["metadata"]["annotations"]["trainlaunch.dev/repaired"]
     assert ("max.shm_size" in said) == (size == "4096Mi")
     assert said_of(documents, made) == []
+
+
+@pytest.mark.parametrize("share", ["1", "1/1", "3/2", "0/2", "1/0", "0.5", "50%", "1/16"])
+def test_what_is_no_share_is_an_error_with_its_place(trainlaunch: Runs, tmp_path: Path, share: str) -> None:
+    """A whole limit would leave nothing to the processes."""
+    (tmp_path / "trainlaunch-policy.yaml").write_text(f"shm_share: {share}\n")
+    done = trainlaunch("policy", "export", "--mutating", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "trainlaunch-policy.yaml:1:12" in done.stderr
+    assert "a share below 1, like 1/2 or 3/4" in done.stderr
 
 
 def test_the_lowest_share_of_several_policies_counts(tmp_path: Path) -> None:
@@ -273,6 +277,21 @@ def test_what_has_no_pods_is_an_error_that_says_so(trainlaunch: Runs, tmp_path: 
     done = trainlaunch("policy", "export", "--mutating", "--try", "pods.yaml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def test_a_dry_run_without_its_extra_says_what_to_install(
+    trainlaunch: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interpreter of CEL is nobody's but who asks for a dry run."""
+    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
+    api_server._environment.cache_clear()
+    api_server._compiled.cache_clear()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump(REPAIRED["lone-gpu"]["pod"]))
+    done = trainlaunch("policy", "export", "--mutating", "--try", "pods.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'trainlaunch[cel]'" in done.stderr
+    assert trainlaunch("policy", "export", "--mutating", cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(
