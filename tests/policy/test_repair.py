@@ -295,22 +295,25 @@ def test_a_dry_run_without_its_extra_says_what_to_install(
 
 
 @pytest.mark.parametrize(
-    "spec",
+    "part",
     [
-        None,
-        [],
-        {"containers": []},
-        {"containers": ["x"]},
-        {"containers": [{"name": "x", "resources": {"limits": {"nvidia.com/gpu": "many"}}}]},
-        {"containers": [{"name": "x", "resources": {"limits": {"nvidia.com/gpu": 1, "memory": "much"}}}]},
-        {"containers": [{"name": "x", "command": "python train.py"}], "volumes": {}},
+        {"metadata": ["x"]},
+        {"metadata": {"annotations": "x"}},
+        {"metadata": {"ownerReferences": [[]]}},
+        {"spec": None},
+        {"spec": []},
+        {"spec": {"containers": []}},
+        {"spec": {"containers": ["x"]}},
+        {"spec": {"containers": [{"name": "x", "resources": {"limits": {"nvidia.com/gpu": "many"}}}]}},
+        {"spec": {"containers": [{"name": "x", "resources": {"limits": {"nvidia.com/gpu": 1, "memory": "much"}}}]}},
+        {"spec": {"containers": [{"name": "x", "command": "python train.py"}], "volumes": {}}},
     ],
 )
-def test_a_pod_that_no_server_takes_is_left(tmp_path: Path, spec: Any) -> None:
-    """As failurePolicy Ignore has it; null is absent, as to a server."""
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": spec}
-    (trial,) = try_pods(exported(tmp_path), [pod])
-    assert trial.verdict == LEFT_ALONE
+def test_a_pod_that_no_server_takes_is_left(tmp_path: Path, part: dict[str, Any]) -> None:
+    """Of whatever shape somebody's text is; the others of the same file are tried all the same."""
+    good = REPAIRED["lone-gpu"]["pod"]
+    trials = try_pods(exported(tmp_path), [{**good, **part}, good])
+    assert [each.verdict for each in trials] == [LEFT_ALONE, GIVEN]
 
 
 def test_pods_by_a_controller_need_no_deadline_in_a_dry_run(tmp_path: Path) -> None:

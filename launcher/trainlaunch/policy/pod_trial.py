@@ -14,6 +14,7 @@ from trainlaunch.policy.repair_in_cel import as_maps, mutation
 from trainlaunch.policy.rules_in_cel import shm_rules
 
 REPAIRED, LEFT, REFUSED = "repaired", "left", "refused"
+_NO_POD = "a field of it is none that a pod can have"
 _OF_SHM = frozenset(rule.message for rule in shm_rules())
 
 
@@ -85,16 +86,16 @@ def try_pods(documents: Sequence[Mapping[str, Any]], pods: Sequence[dict[str, An
 def _trial(
     policy: Mapping[str, Any], expression: str, judging: Sequence[Mapping[str, Any]], pod: dict[str, Any]
 ) -> Trial:
-    about = pod.get("metadata") or {}
+    about = pod["metadata"] if isinstance(pod.get("metadata"), dict) else {}
     name = f"{about.get('namespace', 'default')}/{about.get('name') or about.get('generateName', '')}"
     if not _is_whole(pod):
-        return Trial(name, LEFT, "it has no containers", pod)
+        return Trial(name, LEFT, _NO_POD, pod)
     request = Request(pod, _maker(about), labels={LABEL: ENFORCE})
     try:
         made, variables = repaired(policy, expression, request)
         why = variables["settled"] or variables["obstacle"]
     except (ExpressionFailed, KeyError):  # a variable without a value
-        return Trial(name, LEFT, "a field of it is none that a pod can have", pod)
+        return Trial(name, LEFT, _NO_POD, pod)
     said = [words.removeprefix("trainlaunch: ") for _, words in refusals(judging, request._replace(submitted=made))]
     if said:
         # Why it is left says what the rules of /dev/shm miss.
@@ -104,15 +105,19 @@ def _trial(
 
 
 def _is_whole(pod: Mapping[str, Any]) -> bool:
-    spec = pod.get("spec")
-    containers = spec.get("containers") if isinstance(spec, dict) else None
-    return isinstance(containers, list) and bool(containers) and all(isinstance(each, dict) for each in containers)
+    """Return whether a pod has what is looked at here, in the shape that it must have."""
+    spec, about = pod.get("spec"), pod.get("metadata", {})
+    if not isinstance(spec, dict) or not isinstance(about, dict):
+        return False
+    lists = (spec.get("containers"), about.get("ownerReferences", []))
+    shaped = all(isinstance(each, list) and all(isinstance(item, dict) for item in each) for each in lists)
+    return shaped and bool(spec["containers"]) and isinstance(about.get("annotations", {}), dict)
 
 
 def _maker(about: Mapping[str, Any]) -> str:
     """Return the user that makes a pod of such metadata: its node, the controller of its owner, or a person."""
-    if "kubernetes.io/config.mirror" in (about.get("annotations") or {}):
+    if "kubernetes.io/config.mirror" in about.get("annotations", {}):
         return "system:node:its"
-    owners = [each for each in about.get("ownerReferences") or () if each.get("controller")]
+    owners = [each for each in about.get("ownerReferences", []) if each.get("controller")]
     known = [CONTROLLERS.get(f"{each.get('apiVersion')} {each.get('kind')}", ()) for each in owners]
     return next((users[0] for users in known if users), "")
