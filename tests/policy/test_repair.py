@@ -74,13 +74,16 @@ def test_a_pod_without_dev_shm_gets_its_share_and_keeps_all_else(tmp_path: Path,
     pod = case["pod"]
     before = copy.deepcopy(pod)
     (trial,) = try_pods(documents, [pod])
-    assert (trial.verdict, f" {case['size']}Mi, 1/2 of the memory limit of " in trial.why) == (GIVEN, True), trial.why
+    assert (trial.verdict, f" of {case['size']}Mi for " in trial.why) == (GIVEN, True), trial
+    (warned,) = [words for policy, words in refusals(documents, Request(pod)) if policy == "trainlaunch-left"]
+    assert warned.endswith(f"in a namespace labelled {LABEL}=repair it gets {case['size']}Mi")
     made = after_repair(documents, pod)
     assert made == trial.pod
     assert without_repair(made, pod) == pod == before
     volume = made["spec"]["volumes"][-1]
     assert volume == {"name": "trainlaunch-shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{case['size']}Mi"}}
-    assert made["metadata"]["annotations"]["trainlaunch.dev/repaired"].startswith("TL301: /dev/shm of ")
+    assert made["metadata"]["annotations"]["trainlaunch.dev/repaired"] == trial.why
+    assert re.fullmatch(r"TL301: /dev/shm of \d+Mi for [\w, -]+, 1/2 of the memory limit", trial.why)
     assert said_of(documents, made) == []
     assert after_repair(documents, made) == made
     assert {key for each in made["spec"]["volumes"] for key in each} - {"name"} <= RESTRICTED_VOLUMES

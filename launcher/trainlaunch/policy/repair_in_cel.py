@@ -35,6 +35,8 @@ _COVERS = (
     "m.mountPath.matches(" + json.dumps(r"^/*(?:dev(?:/+shm(?:/.*)?)?)?/*$|(?:^|/)\.\.?(?:/|$)") + f") || {AT_SHM}"
 )
 _MOUNTS = "(p.spec.containers + p.spec.?initContainers.orValue([])).map(c, c.?volumeMounts.orValue([]))"
+# What is claimed may be a GPU after all: the rules of /dev/shm take it for one.
+_CLAIMS = "p.spec.?resourceClaims.orValue([]).size() > 0"
 _NAMED = "{each}.filter(c, {condition}).map(c, c.name).join(', ')".replace("'", '"')
 
 
@@ -60,6 +62,7 @@ def _settled() -> Iterator[tuple[str, str]]:
     only_init = f"p.spec.?initContainers.orValue([]).exists(c, {HAS_GPUS})"
     none = "variables.training.size() == 0"
     yield f"{none} && {only_init}", '"only an init container asks for a GPU"'
+    yield f"{none} && {_CLAIMS}", '"it claims a device that does not call itself a GPU"'
     yield (
         f"{none} && {TEXT_LENGTH} > {MAX_TEXT_LENGTH}",
         f'"it asks for no GPU, and its commands are longer than {MAX_TEXT_LENGTH} characters"',
@@ -134,14 +137,16 @@ def repair_variables(share: Fraction, most: int | None) -> dict[str, str]:
     """Return the variables of a repair: `settled` or `obstacle` say why a pod is left, and both are empty else."""
     training = "variables.training"
     obstacles = (*_obstacles(training), _too_small("variables.size"))
-    part = f"{share} of the memory limit"
-    size = '"/dev/shm of " + string(variables.size) + "Mi, '
-    capped = f'" + (variables.size == {most // MIB} ? "max.shm_size" : "{part}") + " of "' if most else f'{part} of "'
+    part = f'"{share} of the memory limit"'
+    if most:
+        part = f'(variables.size == {most // MIB} ? "the policy\'s max.shm_size" : {part})'
     names = f'{training}.map(c, c.name).join(", ")'
     return {
         **shared_variables(),
         "with_gpus": _of_pod(GPU_CONTAINERS),
-        "showing": _of_pod(f"{TEXT_LENGTH} > {MAX_TEXT_LENGTH} ? [] : p.spec.containers.filter(c, {SHOWS})"),
+        "showing": _of_pod(
+            f"{_CLAIMS} || {TEXT_LENGTH} > {MAX_TEXT_LENGTH} ? [] : p.spec.containers.filter(c, {SHOWS})"
+        ),
         "training": (
             f"variables.with_gpus.size() > 0 ? variables.with_gpus :\n  variables.showing.filter(c, !{DOES_OTHER})"
         ),
@@ -149,7 +154,7 @@ def repair_variables(share: Fraction, most: int | None) -> dict[str, str]:
         "size": _of_pod(_size(training, share, most)),
         "obstacle": _of_pod(_first(iter(obstacles))),
         "repairs": 'variables.settled == "" && variables.obstacle == ""',
-        "done": f'"{RULE}: " + {size}{capped} + {names}',
+        "done": f'"{RULE}: /dev/shm of " + string(variables.size) + "Mi for " + {names} + ", " + {part}',
     }
 
 
