@@ -14,7 +14,7 @@ import pytest
 import yaml
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.policy import policies_in
-from trainlaunch.policy.admission import NAMESPACE_LABEL, admission_documents
+from trainlaunch.policy.admission import ENFORCE, LABEL, admission_documents
 from trainlaunch.render import render
 
 from tests.jobs import plan_with
@@ -40,6 +40,8 @@ API = "/apis/admissionregistration.k8s.io/v1"
 PLURALS = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
 }
 ASKS = {
     "max": {"memory": "64Gi", "cpus": 8, "gpus": 8, "total_gpus": 16, "active_deadline": "1d"},
@@ -52,27 +54,38 @@ SOON = 60  # seconds until a server applies a policy that was made
 
 
 @contextlib.contextmanager
-def enforcing(place: Place, policy: Policy | None, before: Sequence[dict[str, Any]] = ()) -> Iterator[tuple[Any, str]]:
-    """Give a client and a namespace in which policies of our own names deny; `before` was made in it before them."""
+def enforcing(
+    place: Place,
+    policy: Policy | None,
+    before: Sequence[dict[str, Any]] = (),
+    *,
+    mutating: str | None = None,
+    value: str = ENFORCE,
+) -> Iterator[tuple[Any, str]]:
+    """Give a client and a namespace under policies of our own names, whose label there has a value.
+
+    `before` was made in it before them. They deny, or repair where `mutating` names the version of that API.
+    """
     name = f"trainlaunch-e2e-{uuid.uuid4().hex[:8]}"
-    label = dict.fromkeys(NAMESPACE_LABEL, name)  # no other namespace is under them
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": label}}
-    text = json.dumps(admission_documents(policy, enforce=True)).replace('"trainlaunch-', f'"{name}-')
-    documents = json.loads(text.replace(json.dumps(NAMESPACE_LABEL), json.dumps(label)))
+    label = f"trainlaunch.dev/{name}"  # no other namespace is under them
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {label: value}}}
+    text = json.dumps(admission_documents(policy, enforce=True, mutating=mutating)).replace(LABEL, label)
+    documents = json.loads(text.replace('"trainlaunch-', f'"{name}-').replace(f"{name}-shm", "trainlaunch-shm"))
     with talking(place) as api:
         ask(api, "POST", "/api/v1/namespaces", made)
         try:
-            _until(lambda: ask(api, "GET", f"/api/v1/namespaces/{name}/serviceaccounts/default"), "no default account")
+            until(lambda: ask(api, "GET", f"/api/v1/namespaces/{name}/serviceaccounts/default"), "no default account")
             for each in before:
                 assert answer(api, name, each, dry_run=False) == ""
             for each in documents:
-                ask(api, "POST", f"{API}/{PLURALS[each['kind']]}", each)
+                ask(api, "POST", f"/apis/{each['apiVersion']}/{PLURALS[each['kind']]}", each)
             bad = plain(OF_SHM["not mounted"][0])
-            _until(lambda: "trainlaunch: " in answer(api, name, bad), "no policy was applied")
+            done = ("trainlaunch: ", "trainlaunch.dev/repaired")
+            until(lambda: any(each in sent(api, name, bad)[1] for each in done), "no policy was applied")
             yield api, name
         finally:
             for each in documents:
-                ask(api, "DELETE", f"{API}/{PLURALS[each['kind']]}/{each['metadata']['name']}")
+                ask(api, "DELETE", f"/apis/{each['apiVersion']}/{PLURALS[each['kind']]}/{each['metadata']['name']}")
             ask(api, "DELETE", f"/api/v1/namespaces/{name}")
 
 
@@ -96,7 +109,7 @@ def asked(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
         yield api, name
 
 
-def _until(found: Callable[[], object], otherwise: str) -> None:
+def until(found: Callable[[], object], otherwise: str) -> None:
     end = time.monotonic() + SOON
     while not found():
         assert time.monotonic() < end, f"{otherwise} within {SOON} s"
@@ -107,6 +120,14 @@ def answer(
     api: Any, namespace: str, obj: dict[str, Any], part: str = "", *, patch: Any = None, dry_run: bool = True
 ) -> str:
     """Return what the server says if the object is made, or changed by a patch; empty where it takes it."""
+    status, text, _ = sent(api, namespace, obj, part, patch=patch, dry_run=dry_run)
+    return "" if status < 300 else text
+
+
+def sent(
+    api: Any, namespace: str, obj: dict[str, Any], part: str = "", *, patch: Any = None, dry_run: bool = True
+) -> tuple[int, str, str]:
+    """Return the server's status, its answer and its warnings."""
     group = f"apis/{obj['apiVersion']}" if "/" in obj["apiVersion"] else f"api/{obj['apiVersion']}"
     path = f"/{group}/namespaces/{namespace}/{obj['kind'].lower()}s"
     method, headers = "POST", {}
@@ -122,7 +143,7 @@ def answer(
         auth_settings=["BearerToken"],
     )
     found = api.call_api(*request)
-    return "" if found.status < 300 else found.read().decode()
+    return found.status, found.read().decode(), found.getheader("Warning") or ""
 
 
 def plain(pod: dict[str, Any]) -> dict[str, Any]:
@@ -147,7 +168,7 @@ def test_no_expression_has_a_type_warning(request: pytest.FixtureRequest, under:
         status = ask(api, "GET", path).get("status") or {}
         return status.get("typeChecking") if status.get("observedGeneration") else None
 
-    _until(lambda: checking() is not None, "no types were checked")
+    until(lambda: checking() is not None, "no types were checked")
     assert checking() == {}
 
 
@@ -253,4 +274,4 @@ def test_the_job_controller_may_make_the_pods_of_a_judged_job(asked: tuple[Any, 
     """They have no deadline of their own; the name of its account is the one that the policy trusts."""
     api, namespace = asked
     path = f"/api/v1/namespaces/{namespace}/pods?labelSelector=batch.kubernetes.io%2Fjob-name%3Dtrain"
-    _until(lambda: ask(api, "GET", path)["items"], "the Job got no pod")
+    until(lambda: ask(api, "GET", path)["items"], "the Job got no pod")

@@ -5,6 +5,7 @@ place in the file that states it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity, Span
@@ -50,6 +51,7 @@ class Policy(NamedTuple):
     those named by an absolute path, which is the same wherever the job's folder lies. `allowed` has by field the lists
     that a value must be in, every one of them. Spans are None for what none of them asks. `render_path` and
     `render_targets` are the nearest file's: where the renderings of many jobs belong, and for which targets they are.
+    `shm_share` is the part of a memory limit that a cluster's repair gives to /dev/shm.
     """
 
     files: tuple[str, ...]
@@ -65,3 +67,4 @@ class Policy(NamedTuple):
     render_path: tuple[str, Span] | None
     render_targets: tuple[str, ...]
     given: tuple[PolicyValue, ...] = ()
+    shm_share: Fraction | None = None

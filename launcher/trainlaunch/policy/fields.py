@@ -44,6 +44,7 @@ _PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
 _REGISTRY = rf"(?:localhost|[a-z0-9](?:[-a-z0-9]*\.[-.a-z0-9]*)[a-z0-9]|[-.a-z0-9]+(?=:))(?::[0-9]+)?(?:/{_PART})*"
 _FIELD = text("a field of the job file, like active_deadline or resources.cpus", r"[a-z_]+(?:\.\S+)?")
 _PATCH_PATH = text("a JSON Pointer, in which * is any one key, like /spec/template/spec/dnsConfig", r"(?:/[^/]+)+")
+_SHARE = "|".join(f"{part}/{whole}" for whole in range(2, 11) for part in range(1, whole))
 _HOST_PATH = text("a path of the host, relative ones as seen from this file", r"(?!~)[^\0]+")
 
 
@@ -73,6 +74,8 @@ POLICY_FILE = record(
     Field("profiles", mapping(PROFILE, NAME, "a name of lower-case letters, digits and -"),
           "fields by a name that a job asks for with `profile`; they lie between the defaults and the job", default={}),
     Field("max", MAX, "ceilings: a job that asks for more is an error", default={}),
+    Field("shm_share", text("a share below 1, like 1/2 or 3/4", _SHARE),
+          "part of its memory limit that a pod's [repair](#pods-that-nobody-rendered) gives to /dev/shm", shown="1/2"),
     Field("required", listing(_FIELD, low=1), "fields that must have a value, stated by the job or given to it"),
     Field("required_labels", Type("labels", "a list of names, or {name: pattern}"),
           "labels that a job must have; a pattern is a regular expression (RE2) of the whole value", shown="none"),

@@ -23,8 +23,12 @@ from trainlaunch.policy.demands import CDI, GPU_ANNOTATION, NODES_ANNOTATION
 _OURS = f"{KUBERNETES_LABEL_PREFIX}job"
 IS_GPU = "k.matches(variables.gpu)"
 ASKED = ("limits", "requests")
-_FOR_GPUS = (f"c.?resources.?{each}.orValue({{}}).exists(k, {IS_GPU})" for each in ASKED)
-ASKS = f"({' || '.join(_FOR_GPUS)} || c.?resources.?claims.orValue([]).size() > 0)"
+FOR_GPUS = " || ".join(
+    f"c.?resources.?{each}.orValue({{}}).exists(k, {IS_GPU} &&\n"
+    f'    quantity(string(c.resources.{each}[k])).isGreaterThan(quantity("0")))'
+    for each in ASKED
+)
+ASKS = f"({FOR_GPUS} || c.?resources.?claims.orValue([]).size() > 0)"
 DEVICES_ANNOTATION = rf"(?:.+\.)?{re.escape(CDI)}/.*|{GPU_ANNOTATION.pattern}"
 PRIVILEGED = "c.?securityContext.?privileged.orValue(false)"
 _OF = "%s.spec.containers + %s.spec.?initContainers.orValue([])"
@@ -107,7 +111,7 @@ MAKERS = (
 # Who makes pods and Jobs of a judged object, by the object: an owner that somebody else names may be a forged one. A
 # CronJob isn't here: each of its Jobs has the queue and deadline of its template, and `kubectl create job --from` names
 # it as owner too.
-_CONTROLLERS = {
+CONTROLLERS = {
     "batch/v1 Job": [
         "system:serviceaccount:kube-system:job-controller",
         "system:kube-controller-manager",  # where its controllers share one user
@@ -126,7 +130,7 @@ _QUEUES = ["system:serviceaccount:kueue-system:kueue-controller-manager"]
 
 def _trusted(controllers: Iterable[str]) -> str:
     """Return CEL for whether the controller of the object's owner asks, so that the owner was judged in its place."""
-    users = json.dumps({owner: [*users, *controllers] for owner, users in _CONTROLLERS.items()})
+    users = json.dumps({owner: [*users, *controllers] for owner, users in CONTROLLERS.items()})
     return (
         "variables.made.?metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) &&\n"
         f'  {users}[?o.apiVersion + " " + o.kind].orValue([]).exists(u, u == request.userInfo.username))'
@@ -153,7 +157,8 @@ def _by_kind(texts: dict[str, str], otherwise: str) -> str:
     return " :\n".join((*(f'variables.made.kind == "{kind}" ? {text}' for kind, text in texts.items()), otherwise))
 
 
-def _shared() -> dict[str, str]:
+def shared_variables() -> dict[str, str]:
+    """Return the variables of all rules: the pattern of GPUs, and the objects without their types."""
     gpu = json.dumps(f"^(?:{GPU_RESOURCE.pattern})$")
     return {"gpu": gpu, "made": "dyn(object)", "old": "dyn(oldObject)"}
 
@@ -173,7 +178,7 @@ def maker_variables(policy: Policy | None, controllers: Iterable[str]) -> dict[s
     created = 'request.operation == "CREATE"'
     same = _same("g.pod", "b.pod", policy)
     return {
-        **_shared(),
+        **shared_variables(),
         "groups": of("groups", "made"),
         "before": f"{created} ? [] : {of('groups', 'old')}",
         "pods": (
@@ -207,7 +212,7 @@ def pod_variables(policy: Policy | None, controllers: Iterable[str]) -> dict[str
     mounted = f"{volumes}.filter(v, c.?volumeMounts.orValue([]).exists(m, m.name == v.name))"
     resized = f'variables.part == "resize" && variables.trains ? {_OF} : []'
     return {
-        **_shared(),
+        **shared_variables(),
         "part": 'request.?subResource.orValue("")',
         "pods": (
             'variables.part == "" && (request.operation == "CREATE" ||\n'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from trainlaunch import __version__
@@ -208,6 +209,7 @@ def _asked(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:
         token_span=_span(root, "forbid_token") if values.get("forbid_token") else None,
         render_path=(layout["path"], _span(root, "render", "path")) if "path" in layout else None,
         render_targets=layout.get("targets", ()),
+        shm_share=Fraction(values["shm_share"]) if "shm_share" in values else None,
     )
 
 

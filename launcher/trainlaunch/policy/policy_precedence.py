@@ -140,6 +140,7 @@ def strictest(asked: Iterable[Policy]) -> Policy:
         token_span=next((one.token_span for one in each if one.token_span), None),
         render_path=next((one.render_path for one in each if one.render_path), None),
         render_targets=next((one.render_targets for one in each if one.render_targets), ()),
+        shm_share=min((one.shm_share for one in each if one.shm_share), default=None),
     )
 
 

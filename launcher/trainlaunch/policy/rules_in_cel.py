@@ -29,13 +29,13 @@ from trainlaunch.policy.registry import registry_pattern
 from trainlaunch.units import format_size
 
 _WHOLE = "!m.?readOnly.orValue(false) && !m.?subPath.hasValue() && !m.?subPathExpr.hasValue()"
-_IS_SHM = f'm.mountPath.matches("^/dev/shm/*$") && {_WHOLE}'
-_AT_SHM = 'm.mountPath.matches("^/+dev/+(?:.*/)?shm/*$")'  # another spelling of it would lie above the first
-_IN_MEMORY = 'v.name == m.name && v.?emptyDir.?medium.orValue("") == "Memory"'
+IS_SHM = f'm.mountPath.matches("^/dev/shm/*$") && {_WHOLE}'
+AT_SHM = 'm.mountPath.matches("^/+dev/+(?:.*/)?shm/*$")'  # another spelling of it would lie above the first
+IN_MEMORY = 'v.name == m.name && v.?emptyDir.?medium.orValue("") == "Memory"'
 _SIZE = "v.?emptyDir.?sizeLimit"
 
 
-def _limit(key: str, container: str = "c", pod: str = "p") -> str:
+def limit_of(key: str, container: str = "c", pod: str = "p") -> str:
     """Return CEL for the limit that holds for a container: its own, else its pod's."""
     return f'{container}.?resources.?limits[?"{key}"].or({pod}.spec.?resources.?limits[?"{key}"])'
 
@@ -44,23 +44,26 @@ def _above(quantity: str, most: str | int) -> str:
     return f'quantity(string({quantity})).isGreaterThan(quantity("{most}"))'
 
 
-_LIMITED = f"{_SIZE}.hasValue() && {_above(f'{_SIZE}.value()', 0)}"
-_BELOW_MEMORY = (
+LIMITED = f"{_SIZE}.hasValue() && {_above(f'{_SIZE}.value()', 0)}"
+BELOW_MEMORY = (
     "{limit}.hasValue() && quantity(string({size}.value())).isLessThan(quantity(string({limit}.value())))"
-).format(limit=_limit("memory"), size=_SIZE)
+).format(limit=limit_of("memory"), size=_SIZE)
 
 
-def shm_rules() -> Iterator[Rule]:
-    """Yield what holds under every policy: a training container has a sized Memory volume at /dev/shm."""
+def shm_rules(pods: str = "concerned") -> Iterator[Rule]:
+    """Yield what holds under every policy: a training container of `pods` has a sized Memory volume at /dev/shm."""
     mounted = "an emptyDir with medium Memory, mounted at /dev/shm, writable and whole"
-    yield Rule(_training(_shm(_IN_MEMORY)), f"the training container needs {mounted}; without it /dev/shm has 64 MiB")
     yield Rule(
-        _training(_shm(f"{_IN_MEMORY} &&\n    {_LIMITED}")),
+        _training(shm_volume(IN_MEMORY), pods),
+        f"the training container needs {mounted}; without it /dev/shm has 64 MiB",
+    )
+    yield Rule(
+        _training(shm_volume(f"{IN_MEMORY} &&\n    {LIMITED}"), pods),
         "the volume at /dev/shm needs a sizeLimit above 0; without one it may fill the memory of its node",
     )
-    too_large = f"p.spec.?volumes.orValue([]).exists(v, {_IN_MEMORY} && {_LIMITED} &&\n    !({_BELOW_MEMORY}))"
-    below = f"!c.?volumeMounts.orValue([]).exists(m, {_IS_SHM} &&\n    {too_large})"
-    sized = _training(_shm(f"{_IN_MEMORY} &&\n    {_LIMITED} &&\n    {_BELOW_MEMORY}"))
+    too_large = f"p.spec.?volumes.orValue([]).exists(v, {IN_MEMORY} && {LIMITED} &&\n    !({BELOW_MEMORY}))"
+    below = f"!c.?volumeMounts.orValue([]).exists(m, {IS_SHM} &&\n    {too_large})"
+    sized = _training(shm_volume(f"{IN_MEMORY} &&\n    {LIMITED} &&\n    {BELOW_MEMORY}"), pods)
     yield Rule(
         f"{sized} &&\n  {_resized('memory', below)}",
         "the sizeLimit of /dev/shm must be below the memory limit, which holds its pages too",
@@ -72,24 +75,26 @@ def shm_rules() -> Iterator[Rule]:
 
 def _resized(key: str, condition: str, kept: str = "false") -> str:
     """Return CEL for a condition on each container whose limit a resize changes, but where it is `kept` below `old`."""
-    old = _limit(key, "o", "variables.old")
-    same = f"o.name == c.name && ({old} == {_limit(key)} || ({kept.format(old=old)}))"
+    old = limit_of(key, "o", "variables.old")
+    same = f"o.name == c.name && ({old} == {limit_of(key)} || ({kept.format(old=old)}))"
     within = f"variables.unresized.exists(o, {same}) ||\n  {condition}"
     return f"[variables.made].all(p, variables.resizing.all(c, {within}))"
 
 
-def _shm(condition: str) -> str:
+def shm_volume(condition: str) -> str:
+    """Return CEL for whether a container `c` of a pod `p` has at /dev/shm one volume `v` of which a condition holds."""
     of_it = f"p.spec.?volumes.orValue([]).exists(v, {condition})"
-    alone = f"c.volumeMounts.filter(m, {_AT_SHM}).size() == 1"
-    return f"c.?volumeMounts.orValue([]).exists(m, {_IS_SHM} &&\n    {of_it}) && {alone}"
+    alone = f"c.volumeMounts.filter(m, {AT_SHM}).size() == 1"
+    return f"c.?volumeMounts.orValue([]).exists(m, {IS_SHM} &&\n    {of_it}) && {alone}"
 
 
-def _training(condition: str) -> str:
+def _training(condition: str, pods: str) -> str:
     """Return CEL for a condition on each container that trains; without GPUs on one of the pod's."""
     return each_of(
         f"p.spec.containers.exists(c, {ASKS}) ?\n"
         f"  p.spec.containers.all(c, !{ASKS} ||\n    {condition}) :\n"
-        f"  p.spec.containers.exists(c,\n    {condition})"
+        f"  p.spec.containers.exists(c,\n    {condition})",
+        pods,
     )
 
 
@@ -111,7 +116,7 @@ def _ceilings(policy: Policy) -> Iterator[Rule]:
     for name, key, spell in (("memory", "memory", format_size), ("cpus", "cpu", lambda value: f"{value}m")):
         if name in policy.max:
             most = spell(policy.max[name].value)
-            limit = _limit(key)
+            limit = limit_of(key)
             limited = f"{limit}.hasValue() && {_above(f'{limit}.value()', 0)}"  # to the kernel a limit of 0 is none
             request = f'c.?resources.?requests[?"{key}"]'
             asked = f"({request}.hasValue() && {_above(f'{request}.value()', most)})"
