@@ -79,12 +79,15 @@ def refusals(cluster: Cluster, job: JobSpec, document: Mapping[str, Any], refuse
 
 
 def _refusal(cluster: Cluster, job: JobSpec, field: str, says: str, path: str) -> Diagnostic:
-    where = f"its field {path} is spelled from {field}" if path and field else f"its field is {path}" if path else ""
+    if path:
+        where = f"its field {path} is spelled from {field}" if field else f"its field is {path}"
+    else:
+        where = "the API server decides it before anything is made" + (f", from {field}" if field else "")
     return Diagnostic(
         REFUSED,
         f"{cluster.words} refuses {says}",
         f"change {field}, then start it again" if field else "change what the API server names; nothing was made",
-        why=where or f"the API server decides it before anything is made, from {field}",
+        why=where,
         span=span_of(job, field),
         field=field,
     )
