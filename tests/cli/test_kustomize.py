@@ -113,3 +113,20 @@ def test_what_the_layout_needs_is_said(trainlaunch: Runs, tmp_path: Path, option
     assert "TL118" in done.stderr
     assert fix in done.stderr
     assert sorted(each.name for each in tmp_path.iterdir()) == ["job.yaml"]
+
+
+def test_many_jobs_are_one_base(trainlaunch: Runs, tmp_path: Path) -> None:
+    """A folder of jobs gives one kustomization.yaml, which check keeps, and which a new job is added to."""
+    (tmp_path / ".git").mkdir()
+    for name in ("first", "second"):
+        write_job(tmp_path / "jobs" / name, name=name, **LIMITS)
+    done = trainlaunch("render", "jobs", "--layout", "kustomize", "--write-to", "base", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    listed = yaml.safe_load((tmp_path / "base" / "kustomization.yaml").read_text())["resources"]
+    assert listed == ["first.kubernetes.yaml", "second.kubernetes.yaml"]
+    assert trainlaunch("check", "base", cwd=tmp_path).returncode == 0
+    write_job(tmp_path / "jobs" / "third", name="third", **LIMITS)
+    assert trainlaunch("render", "jobs", "--layout", "kustomize", "--write-to", "base", cwd=tmp_path).returncode == 0
+    assert len(built(tmp_path / "base")) == 3
+    refused = trainlaunch("render", "jobs", "--layout", "kustomize", cwd=tmp_path)
+    assert (refused.returncode, "--write-to names none" in refused.stderr) == (2, True)

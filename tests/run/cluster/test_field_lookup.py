@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.container.api_fields import field_of
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.policy import read_job
 from trainlaunch.rules import plan_job
 from trainlaunch.run.kubernetes.api_errors import ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.field_lookup import field_in_words, field_of, refusals
+from trainlaunch.run.kubernetes.field_lookup import field_in_words, refusals
 from trainlaunch.run.kubernetes.kubeconfig import Access
 from trainlaunch.run.kubernetes.launch import documents_of
 

@@ -18,6 +18,7 @@ from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
+    from trainlaunch.committed.cluster_changes import ClusterChange
     from trainlaunch.committed.comparison import Checked
 
 USAGE = Usage(
@@ -99,6 +100,8 @@ class _Reporter:
         self.said: dict[Diagnostic, None] = {}
         self._renderings: list[Mapping[str, object]] = []
         self._policies: dict[str, None] = {}
+        self._changes: list[ClusterChange] = []
+        self._diffs: dict[str, list[str]] = {}
 
     def take(self, checked: Checked, status: str) -> None:
         """Report one rendering."""
@@ -107,12 +110,15 @@ class _Reporter:
             self._streams.say(f"wrote {checked.path}")
         told = status == "differs" and self._output != "github" and not checked.outdated
         diff = "".join(unified_diff(checked.path.as_posix(), checked.text, checked.now)) if told else ""
+        if checked.change is not None:
+            self._changes.append(checked.change)
         if self._output == "json":
             entry = {"path": str(checked.path), "job": checked.job, "target": checked.target, "status": status}
-            self._renderings.append({**entry, "policies": list(checked.policies), "diff": diff})
-        elif self._output == "text":
-            self._streams.show(diff)
-            self._streams.finish()  # before what stderr says of it, where both are one log
+            change = None if checked.change is None else checked.change._asdict()
+            self._renderings.append({**entry, "policies": list(checked.policies), "diff": diff, "cluster": change})
+        elif self._output == "text" and diff:
+            cause = "" if checked.change is None else ", ".join(checked.change.causes)
+            self._diffs.setdefault(cause, []).append(diff)
         told_by_fix = status == "fixed"  # then the first, that it differs, is no longer so
         self.findings(checked.findings[told_by_fix:])
 
@@ -128,10 +134,13 @@ class _Reporter:
                 self._streams.say(framed(finding, style_of(self._streams.err)))
 
     def end(self, counts: Mapping[str, int]) -> None:
-        """Report the sum."""
+        """Report the sum, what a cluster makes of it, and then the differences."""
+        from trainlaunch.committed.cluster_changes import summary
+
         if self._output == "json":
             findings = as_json(self.said)
-            self._streams.result(document({"renderings": self._renderings, "findings": findings}))
+            whole = {"renderings": self._renderings, "cluster": summary(self._changes) or None, "findings": findings}
+            self._streams.result(document(whole))
         if not counts:
             return
         words = {"current": "current", "fixed": "written again", "differs": "differ", "rejected": "can't be compared"}
@@ -139,6 +148,10 @@ class _Reporter:
         if self._policies:
             self._streams.say(f"policies in force: {', '.join(self._policies)}")
         self._streams.say(f"checked {sum(counts.values())} renderings: {told}")
+        if self._changes and self._output == "text":
+            self._streams.say(summary(self._changes))
+        for diffs in self._diffs.values():  # last, since they are long; those of one cause together
+            self._streams.show("".join(diffs))
 
 
 def _nothing(paths: Iterable[Path]) -> Diagnostic:
