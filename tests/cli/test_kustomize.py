@@ -130,3 +130,44 @@ def test_many_jobs_are_one_base(trainlaunch: Runs, tmp_path: Path) -> None:
     assert len(built(tmp_path / "base")) == 3
     refused = trainlaunch("render", "jobs", "--layout", "kustomize", cwd=tmp_path)
     assert (refused.returncode, "--write-to names none" in refused.stderr) == (2, True)
+
+
+def overlay(folder: Path, **fields: Any) -> None:
+    """Write an overlay of the base beside it."""
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({"resources": ["../base"], **fields}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "says"),
+    [
+        ({}, 0, []),
+        ({"namespace": "prod"}, 0, ["warning[TL159]", "metadata.namespace: nothing → prod"]),
+        (
+            {"images": [{"name": "trainer", "newTag": "2"}]},
+            1,
+            ["error[TL159]", "image: trainer:1 → trainer:2"],
+        ),
+        ({"namePrefix": "prod-"}, 1, ["Job prod-alone-", "metadata.name: alone-"]),
+    ],
+    ids=["nothing", "namespace", "image", "prefix"],
+)
+def test_what_an_overlay_changed_after_the_proof_is_said(
+    trainlaunch: Runs, base: Path, fields: dict[str, Any], code: int, says: list[str]
+) -> None:
+    """What kubectl's own Kustomize builds, compared with the renderings that it was built of."""
+    overlay(base.parent / "prod", **fields)
+    documents = yaml.safe_dump_all(built(base.parent / "prod"))
+    done = trainlaunch("check", "-", "base", cwd=base.parent, input=documents)
+    assert (done.returncode, [each for each in says if each not in done.stderr]) == (code, []), done.stderr
+    assert ("TL159" in done.stderr) == bool(says)
+
+
+def test_a_build_of_nothing_known_is_no_success(trainlaunch: Runs, base: Path) -> None:
+    """Nor one of a job whose rendering isn't there, nor what is no YAML."""
+    for text in ("", "kind: List", "{"):
+        assert trainlaunch("check", "-", "base", cwd=base.parent, input=text).returncode == 2
+    (base / "alone.kubernetes.yaml").rename(base.parent / "alone.yaml")
+    stray = (base.parent / "alone.yaml").read_text()
+    done = trainlaunch("check", "-", "base", cwd=base.parent, input=stray)
+    assert (done.returncode, "no rendering that was found holds it" in done.stderr) == (1, True), done.stderr

@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, open_named, reach_of
 from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import annotation, as_json, document, framed, unified_diff
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.exit_codes import EXIT_FINDINGS
+from trainlaunch.targets import KUBERNETES
 
 if TYPE_CHECKING:
     from trainlaunch.committed.cluster_changes import ClusterChange
@@ -26,6 +27,7 @@ USAGE = Usage(
         "trainlaunch check",
         "trainlaunch check deploy/ k8s/ --fix",
         "trainlaunch check --output github    # in a GitHub workflow: annotations",
+        "kustomize build prod | trainlaunch check - k8s/",
     ),
     exit_codes=(
         "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to "
@@ -39,7 +41,7 @@ USAGE = Usage(
             default=[Path()],
             metavar="PATH",
             help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab "
-            "and .devcontainer are entered)",
+            "and .devcontainer are entered); - compares what `kustomize build` made of them, on stdin",
         ),
         *POLICY_ARGUMENTS,
         argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them"),
@@ -62,12 +64,13 @@ USAGE = Usage(
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Find, render again, compare; print the differences or write them."""
+    from trainlaunch.committed.built_manifests import changed_after_proof
     from trainlaunch.committed.check_renderings import compare_all, find_renderings, rewritten
     from trainlaunch.committed.comparison import not_rendered, review_all, without_header
 
     counts: Counter[str] = Counter()
     reporter = _Reporter(args.output, streams)
-    reach = reach_of(args)
+    reach, built = reach_of(args), _built(args)
     found, everything = find_renderings(args.paths, reach=reach), []
     for folder in {each.resolve().parent for each in found.renderings} if args.fix else ():
         remove_temporaries(folder)  # of a `check --fix` that was killed, after which nothing may differ
@@ -79,6 +82,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
             status = "fixed"
         counts[status] += 1
         reporter.take(checked, status)
+    if built is not None:
+        current = [each for each in everything if each.status == "current" and each.target == KUBERNETES.name]
+        reporter.findings(changed_after_proof(built, current))
     said = [*found.unread, *review_all(everything), *filter(None, map(without_header, found.others))]
     reporter.findings([*said, *(not_rendered(args.paths, everything, reach) if args.all_rendered else ())])
     if not counts and not reporter.said:
@@ -89,6 +95,15 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     worst = {each.severity for each in reporter.said}
     fails = counts["differs"] or counts["rejected"] or Severity.ERROR in worst
     return EXIT_FINDINGS if fails or (args.strict and Severity.WARNING in worst) else 0
+
+
+def _built(args: argparse.Namespace) -> str | None:
+    """Return what stdin holds where `-` is among the paths, which it then leaves, else None."""
+    if Path("-") not in args.paths:
+        return None
+    args.paths = [each for each in args.paths if each != Path("-")] or [Path()]
+    with open_named("-", "stdin") as stdin:
+        return stdin.read().decode(errors="replace")
 
 
 class _Reporter:
