@@ -113,3 +113,61 @@ def test_what_the_layout_needs_is_said(trainlaunch: Runs, tmp_path: Path, option
     assert "TL118" in done.stderr
     assert fix in done.stderr
     assert sorted(each.name for each in tmp_path.iterdir()) == ["job.yaml"]
+
+
+def test_many_jobs_are_one_base(trainlaunch: Runs, tmp_path: Path) -> None:
+    """A folder of jobs gives one kustomization.yaml, which check keeps, and which a new job is added to."""
+    (tmp_path / ".git").mkdir()
+    for name in ("first", "second"):
+        write_job(tmp_path / "jobs" / name, name=name, **LIMITS)
+    done = trainlaunch("render", "jobs", "--layout", "kustomize", "--write-to", "base", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    listed = yaml.safe_load((tmp_path / "base" / "kustomization.yaml").read_text())["resources"]
+    assert listed == ["first.kubernetes.yaml", "second.kubernetes.yaml"]
+    assert trainlaunch("check", "base", cwd=tmp_path).returncode == 0
+    write_job(tmp_path / "jobs" / "third", name="third", **LIMITS)
+    assert trainlaunch("render", "jobs", "--layout", "kustomize", "--write-to", "base", cwd=tmp_path).returncode == 0
+    assert len(built(tmp_path / "base")) == 3
+    refused = trainlaunch("render", "jobs", "--layout", "kustomize", cwd=tmp_path)
+    assert (refused.returncode, "--write-to names none" in refused.stderr) == (2, True)
+
+
+def overlay(folder: Path, **fields: Any) -> None:
+    """Write an overlay of the base beside it."""
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({"resources": ["../base"], **fields}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "says"),
+    [
+        ({}, 0, []),
+        ({"namespace": "prod"}, 0, ["warning[TL159]", "metadata.namespace: nothing → prod"]),
+        (
+            {"images": [{"name": "trainer", "newTag": "2"}]},
+            1,
+            ["error[TL159]", "image: trainer:1 → trainer:2"],
+        ),
+        ({"namePrefix": "prod-"}, 1, ["Job prod-alone-", "metadata.name: alone-"]),
+    ],
+    ids=["nothing", "namespace", "image", "prefix"],
+)
+def test_what_an_overlay_changed_after_the_proof_is_said(
+    trainlaunch: Runs, base: Path, fields: dict[str, Any], code: int, says: list[str]
+) -> None:
+    """What kubectl's own Kustomize builds, compared with the renderings that it was built of."""
+    overlay(base.parent / "prod", **fields)
+    documents = yaml.safe_dump_all(built(base.parent / "prod"))
+    done = trainlaunch("check", "-", "base", cwd=base.parent, input=documents)
+    assert (done.returncode, [each for each in says if each not in done.stderr]) == (code, []), done.stderr
+    assert ("TL159" in done.stderr) == bool(says)
+
+
+def test_a_build_of_nothing_known_is_no_success(trainlaunch: Runs, base: Path) -> None:
+    """Nor one of a job whose rendering isn't there, nor what is no YAML."""
+    for text in ("", "kind: List", "{"):
+        assert trainlaunch("check", "-", "base", cwd=base.parent, input=text).returncode == 2
+    (base / "alone.kubernetes.yaml").rename(base.parent / "alone.yaml")
+    stray = (base.parent / "alone.yaml").read_text()
+    done = trainlaunch("check", "-", "base", cwd=base.parent, input=stray)
+    assert (done.returncode, "no rendering that was found holds it" in done.stderr) == (1, True), done.stderr

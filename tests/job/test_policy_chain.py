@@ -242,7 +242,10 @@ def test_an_older_trainlaunch_is_told_so(tmp_path: Path) -> None:
     (only,) = errors_of(write_job(tmp_path))
     assert only.startswith("TL151")
     assert "requires trainlaunch >=99.1, and this is 0." in only
-    write_policy(tmp_path, requires=">= 0.0.1")
+    write_policy(tmp_path, requires=">=0.0.1,<0.1")
+    (only,) = errors_of(write_job(tmp_path))
+    assert "requires trainlaunch >=0.0.1,<0.1, and this is 0." in only
+    write_policy(tmp_path, requires=">= 0.0.1, <99")
     assert read_job(write_job(tmp_path)).policy is not None
 
 

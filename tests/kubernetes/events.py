@@ -7,11 +7,21 @@ import uuid
 from tests.kubernetes.kinds import EVENTS
 from tests.kubernetes.store import Object, Store
 
+SCHEDULER = "default-scheduler"
+
 
 def record(store: Store, about: Object, said: tuple[str, str, str], component: str) -> None:
     """Record an event about an object; `said` is type, reason and message."""
     kind, reason, message = said
     meta = about["metadata"]
+    if component == SCHEDULER:  # it has the newer API, whose first event has neither a count nor whole seconds
+        times: Object = {
+            "eventTime": store.clock.micro(),
+            "firstTimestamp": None,
+            "lastTimestamp": None,
+        }
+    else:
+        times = {"count": 1, "firstTimestamp": store.clock.stamp(), "lastTimestamp": store.clock.stamp()}
     with store.changed:
         for known in store.all(EVENTS, meta["namespace"]):
             if known["involvedObject"]["uid"] == meta["uid"] and (known["reason"], known["message"]) == said[1:]:
@@ -35,10 +45,8 @@ def record(store: Store, about: Object, said: tuple[str, str, str], component: s
                 "type": kind,
                 "reason": reason,
                 "message": message,
-                "count": 1,
-                "firstTimestamp": store.clock.stamp(),
-                "lastTimestamp": store.clock.stamp(),
-                "source": {"component": component},
+                **times,
+                "source": {"component": "" if component == SCHEDULER else component},
                 "reportingComponent": component,
                 "reportingInstance": "",
             },
@@ -46,5 +54,9 @@ def record(store: Store, about: Object, said: tuple[str, str, str], component: s
 
 
 def _again(store: Store, event: Object) -> None:
+    if event.get("eventTime"):
+        seen = (event.get("series") or {"count": 1})["count"] + 1
+        event["series"] = {"count": seen, "lastObservedTime": store.clock.micro()}
+        return
     event["count"] += 1
     event["lastTimestamp"] = store.clock.stamp()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import uuid
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,8 @@ from tests.kubernetes.store import Object, Store
 
 TRACKED = "batch.kubernetes.io/job-tracking"
 BACKOFF = 0.1  # the real controller starts at 10 s
+# These plugins look at a pod before the server has made its name.
+BEFORE_NAMES = ("no PriorityClass", "error looking up service account")
 BACKOFF_LIMIT = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 DEADLINE = ("DeadlineExceeded", "Job was active longer than specified deadline")
 
@@ -114,7 +117,9 @@ class JobController:
         """Stop what still runs; the condition that says it comes once nothing does, as since 1.31."""
         kind, reason, message = verdict
         for pod in active:
-            _try_to_delete(self.store, pod)
+            if _try_to_delete(self.store, pod):
+                said = ("Normal", "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+                record(self.store, job, said, "job-controller")
         early = "FailureTarget" if kind == "Failed" else "SuccessCriteriaMet"
         self._update(job, lambda new: set_condition(new, self.store, (early, "True", reason, message)))
         self._status(job, len(active))
@@ -148,7 +153,9 @@ class JobController:
         pod = pod_of(job, index)
         try:
             if self.refuse_pods:
-                raise forbidden(PODS, f"{pod['metadata']['generateName']}x7k2p", self.refuse_pods)
+                stem = pod["metadata"]["generateName"]
+                unnamed = self.refuse_pods.startswith(BEFORE_NAMES)
+                raise forbidden(PODS, stem if unnamed else f"{stem}{uuid.uuid4().hex[:5]}", self.refuse_pods)
             made = self.store.create(PODS, job["metadata"]["namespace"], pod)
         except ApiError as refused:
             record(self.store, job, ("Warning", "FailedCreate", f"Error creating: {refused}"), "job-controller")
@@ -285,9 +292,11 @@ def seconds(stamp: str) -> float:
     return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
 
 
-def _try_to_delete(store: Store, pod: Object) -> None:
-    if "deletionTimestamp" not in pod["metadata"]:
-        try:
-            delete(store, PODS, (pod["metadata"]["namespace"], pod["metadata"]["name"]), {})
-        except ApiError:
-            return  # it went meanwhile
+def _try_to_delete(store: Store, pod: Object) -> bool:
+    if "deletionTimestamp" in pod["metadata"]:
+        return False
+    try:
+        delete(store, PODS, (pod["metadata"]["namespace"], pod["metadata"]["name"]), {})
+    except ApiError:
+        return False  # it went meanwhile
+    return True

@@ -22,6 +22,7 @@ class Operators:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.refuse_pods = ""
+        self.away = False
 
     def reconcile(self) -> None:
         """One round."""
@@ -31,7 +32,7 @@ class Operators:
             (PYTORCHJOBS, self._pytorch_job),
         ):
             for each in self.store.all(resource):
-                if "deletionTimestamp" not in each["metadata"] and not _over(each):
+                if "deletionTimestamp" not in each["metadata"] and not _over(each) and not self.away:
                     sync(each)
 
     def _train_job(self, job: Object) -> None:
@@ -44,6 +45,8 @@ class Operators:
                 self._make(JOBSETS, job, _job_set_of(job, runtime))
             return
         ends = {"Completed": ("Complete", "JobsCompleted"), "Failed": ("Failed", "JobsFailed")}
+        if made["status"] and not job["status"]:
+            self._update(TRAINJOBS, job, lambda new: new["status"].update(jobsStatus=[{"name": "node", "active": 1}]))
         for each in made["status"].get("conditions") or []:
             if each["type"] in ends and each["status"] == "True":
                 kind, reason = ends[each["type"]]
@@ -66,6 +69,8 @@ class Operators:
         if any(_has(each, "Failed") for each in current):
             self._failed(job, current, restarts)
         elif not children:
+            jobs = [{"name": "node", "ready": 0, "active": 1, "failed": 0, "succeeded": 0, "suspended": 0}]
+            self._update(JOBSETS, job, lambda new: new["status"].update(replicatedJobsStatus=jobs))
             for each in _child_jobs(job, restarts):
                 self._make(JOBS, job, each)
         elif current and all(_has(each, "Complete") for each in current):

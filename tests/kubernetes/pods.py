@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.kubernetes.deletion import ENDED, take_out
+from tests.kubernetes.deletion import ENDED, delete, take_out
 from tests.kubernetes.events import record
 from tests.kubernetes.kinds import PODS
 from tests.kubernetes.logs import Log
@@ -80,6 +80,8 @@ class Pod:
     def schedule(self, node: str = "node-1") -> None:
         """Bind it to a node; its containers are being created."""
 
+        unready = f"containers with unready status: [{' '.join(each['name'] for each in self.containers)}]"
+
         def bind(new: Object) -> None:
             new["spec"]["nodeName"] = node
             new["status"]["startTime"] = self.store.clock.stamp()
@@ -87,7 +89,7 @@ class Pod:
             set_condition(new, self.store, ("PodScheduled", "True", "", ""))
             set_condition(new, self.store, ("Initialized", "True", "", ""))
             for kind in ("Ready", "ContainersReady"):
-                set_condition(new, self.store, (kind, "False", "ContainersNotReady", "containers with unready status"))
+                set_condition(new, self.store, (kind, "False", "ContainersNotReady", unready))
 
         self._update(bind)
         self.wait("ContainerCreating")
@@ -113,8 +115,9 @@ class Pod:
                 set_condition(new, self.store, (kind, "True", "", ""))
 
         self._update(running)
-        self.event("Normal", "Pulled", f'Container image "{self.image}" already present on machine')
-        self.event("Normal", "Started", f"Started container {self.containers[0]['name']}")
+        there = f'Container image "{self.image}" already present on machine and can be accessed by the pod'
+        for reason, said in (("Pulled", there), ("Created", "Container created"), ("Started", "Container started")):
+            self.event("Normal", reason, said)
 
     def say(self, text: str | bytes, at: int | None = None) -> None:
         """Print; `at` is the moment in nanoseconds since the epoch, now unless given."""
@@ -141,16 +144,27 @@ class Pod:
         def over(new: Object) -> None:
             new["status"]["phase"] = "Failed" if code or status or self.doomed else "Succeeded"
             new["status"]["containerStatuses"] = self._statuses({"terminated": ended})
+            why = "PodCompleted" if new["status"]["phase"] == "Succeeded" else "PodFailed"
             for kind in ("Ready", "ContainersReady"):
-                set_condition(new, self.store, (kind, "False", "PodFailed" if code else "PodCompleted", ""))
+                set_condition(new, self.store, (kind, "False", why, ""))
+            set_condition(new, self.store, ("PodReadyToStartContainers", "False", "", ""))
             new["status"].update(status or self.doomed)
 
         self._update(over)
+
+    def never_started(self, code: int, reason: str, message: str) -> None:
+        """End it although no process of it ever ran: the runtime has a code, and no time of a start."""
+        self._started_at = "1970-01-01T00:00:00Z"
+        self.exit(code, reason, message)
 
     def go(self) -> None:
         """Stop it because it was deleted: it then leaves the cluster."""
         self.deleted.set()
         self.stopping.set()
+
+    def killing(self) -> None:
+        """The kubelet stops its container, for whatever reason: of a pod that is not started again it says no other."""
+        self.event("Normal", "Killing", f"Stopping container {self.containers[0]['name']}")
 
     def doom(self, reason: str, message: str) -> None:
         """Say Failed, as a kubelet does before it stops the containers that still run."""
@@ -158,11 +172,25 @@ class Pod:
         self._update(lambda new: new["status"].update(phase="Failed", **self.doomed))
         self.stopping.set()
 
-    def evict(self, message: str) -> None:
-        """The kubelet evicts it: its node is short of something."""
+    def evict(self, message: str, code: int = 137) -> None:
+        """The kubelet evicts it: its node is short of something, or the pod is over one of its own limits."""
         self.event("Warning", "Evicted", message)
-        self.condition("DisruptionTarget", "True", "TerminationByKubelet", message)
-        self.exit(137, status={"reason": "Evicted", "message": message})
+        if message.startswith("The node was low on resource"):  # a limit of its own makes no condition
+            self.condition("DisruptionTarget", "True", "TerminationByKubelet", message)
+        self.killing()
+        self.exit(code, status={"reason": "Evicted", "message": message})
+
+    def drain(self, code: int) -> None:
+        """Somebody evicts it through the API, as `kubectl drain` does, and its process ends so, two seconds later."""
+        self.condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting")
+        self.deleted_by_somebody(code)
+
+    def deleted_by_somebody(self, code: int) -> None:
+        """Somebody deletes it, and its process ends so, two seconds later."""
+        delete(self.store, PODS, (self.namespace, self.name), {})
+        self.killing()
+        time.sleep(self.store.clock.real(2.0))
+        self.exit(code)
 
     def restarted(self, count: int) -> None:
         """Say that its containers were restarted so often."""
@@ -299,5 +327,5 @@ class Kubelet:
             if now["status"].get("phase") in ENDED and not pod.doomed:
                 return
             if now["spec"].get("nodeName"):
-                pod.event("Normal", "Killing", f"Stopping container {pod.containers[0]['name']}")
+                pod.killing()
                 pod.exit(143)

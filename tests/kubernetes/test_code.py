@@ -14,6 +14,7 @@ from tests.kubernetes.contract.user import User
 from tests.kubernetes.kinds import CONFIG_MAPS, JOBS, PODS
 from tests.kubernetes.pods import Pod
 from tests.kubernetes.processes import runs_its_command
+from tests.kubernetes.role import documented_role
 from tests.kubernetes.server import FakeCluster
 
 CODE = [{"type": "code", "source": "./src", "target": "/workspace"}]
@@ -129,3 +130,13 @@ def test_a_rendering_that_kubectl_applies_is_taken_down_whole(user: User, src: P
     assert any(each.startswith("ConfigMap/") for each in fake.objects())
     assert user.runs("down", "--owner", "any").process.returncode == 0
     assert fake.objects() == []
+
+
+def test_the_documented_role_is_enough_for_code(user: User, src: Path, fake: FakeCluster) -> None:
+    """The run owns its ConfigMap, and nothing is said of rights."""
+    fake.grant(documented_role())
+    assert user.up("-d", **job()).end() == 0
+    (held,) = fake.store.all(CONFIG_MAPS, "team")
+    assert held["metadata"]["ownerReferences"][0]["kind"] == "Job"
+    down = user.runs("down")
+    assert (down.process.returncode, "may" in down.said) == (0, False), down.words()

@@ -8,9 +8,10 @@ import time
 from typing import Any
 
 import pytest
+from trainlaunch.kinds import workloads
 from trainlaunch.run.base import live_snapshot
 
-from tests.kubernetes.contract.user import User, once
+from tests.kubernetes.contract.user import GIVES_UP_SOON, User, once
 from tests.kubernetes.pods import INDEX, Pod
 from tests.kubernetes.scripts import prints
 from tests.kubernetes.server import FakeCluster, Script
@@ -216,16 +217,20 @@ def test_ps_lists_runs_of_the_namespace(user: User, fake: FakeCluster) -> None:
     assert len(fake.requests) == before
 
 
+POD = {"kind": "pod"}
 STALL = "rank 0 has waited 612 s for one batch, 600 s are allowed (stall_after)"
 
+SAYS = f"Liveness probe failed: unhealthy: {STALL}\n"
 
-def stalled(code: int, ended: str = "failed liveness probe, will be restarted") -> Script:
-    """Return a script whose kubelet finds it unhealthy and ends it."""
+
+def stalled(code: int, *, killed: bool = True) -> Script:
+    """Return a script whose kubelet finds it unhealthy, and ends it unless it ends by itself."""
 
     def script(pod: Pod) -> None:
         pod.say("ready\n")
-        pod.event("Warning", "Unhealthy", f"Liveness probe failed: unhealthy: {STALL}\n")
-        pod.event("Normal", "Killing", f"Container {pod.containers[0]['name']} {ended}")
+        pod.event("Warning", "Unhealthy", SAYS)
+        if killed:
+            pod.killing()
         pod.exit(code)
 
     return script
@@ -254,8 +259,12 @@ def test_a_stalled_attempt_is_followed_by_the_next(user: User, fake: FakeCluster
 
 @pytest.mark.parametrize(
     ("script", "fields"),
-    [(stalled(137, "was stopped"), WATCHED), (stalled(1), WATCHED), (stalled(137), {"command": ["true"]})],
-    ids=["another-kill", "own-code", "no-probe"],
+    [
+        (lambda pod: (pod.event("Warning", "Unhealthy", SAYS), pod.drain(137))[1], {**WATCHED, "kubernetes": POD}),
+        (stalled(1, killed=False), WATCHED),
+        (stalled(137), {"command": ["true"]}),
+    ],
+    ids=["a-drain", "own-code", "no-probe"],
 )
 def test_another_end_of_a_pod_that_was_unhealthy_is_not_the_kubelets(
     user: User, fake: FakeCluster, script: Script, fields: dict[str, Any]
@@ -265,3 +274,35 @@ def test_another_end_of_a_pod_that_was_unhealthy_is_not_the_kubelets(
     up = user.up(**fields)
     assert up.end() != 0
     assert "TL671" not in up.said
+
+
+@pytest.mark.parametrize("kind", ["jobset", "trainjob"])
+def test_a_kind_that_no_controller_takes_is_told_soon(user: User, fake: FakeCluster, kind: str) -> None:
+    """Its API is there and nothing writes a status: that is said, with what brings it, before the wait is given up."""
+    fake.operators.away = True
+    user.speed = GIVES_UP_SOON
+    up = user.up(command=["true"], kubernetes={"kind": kind})
+    assert up.end() == 125, up.words()
+    assert "nothing has written a status into it yet" in up.said
+    assert workloads()[{"jobset": "JobSet", "trainjob": "TrainJob"}[kind]].controller in up.said
+
+
+@pytest.mark.parametrize("kind", ["job", "jobset", "pytorchjob"])
+def test_a_pod_that_may_never_be_made_is_not_waited_for(user: User, fake: FakeCluster, kind: str) -> None:
+    """A quota may become free; Pod Security, a limit range or a missing class does not change by itself."""
+    refused = 'violates PodSecurity "restricted:latest": runAsNonRoot != true'
+    fake.jobs.refuse_pods = fake.operators.refuse_pods = refused  # the dry run of a Job makes no pod
+    user.speed = GIVES_UP_SOON
+    up = user.up(command=["true"], kubernetes={"kind": kind})
+    assert up.end() == 125, up.words()
+    assert "giving up after 20s" in up.said
+    assert refused in up.said
+
+
+def test_status_tells_what_the_health_check_has_against_a_pod(user: User, fake: FakeCluster) -> None:
+    """Its command has an answer, and it isn't the sizes."""
+    fake.exec = lambda pod, command: Answer(b"unhealthy: /dev/shm is gone\n", code=1)
+    up = user.up(script="echo ready; sleep 3600").until("ready")
+    shown = bytes(user.runs("status").out).decode()
+    assert "not read: unhealthy: /dev/shm is gone" in shown
+    assert up.tell(signal.SIGINT).end() == 130

@@ -73,3 +73,22 @@ def test_the_end_of_a_log_is_followed_over_a_cut(user: User, fake: FakeCluster, 
     assert cuts.seen == 1
     assert followed.lines == [str(number) for number in range(37, 60)]
     assert "cause[TL6" in followed.said
+
+
+def test_a_log_whose_beginning_was_rotated_away_says_so(user: User, fake: FakeCluster) -> None:
+    """The API reads the newest file only: the number of lines alone would look whole."""
+
+    def script(pod: Pod) -> None:
+        pod.say("trainlaunch: preflight passed: /dev/shm 64 MiB\n" + "early\n" * 3)
+        fake.clock.skew += 600
+        pod.log.rotate()
+        pod.say("late\n")
+        pod.exit(0)
+
+    fake.pods_do(script)
+    assert user.up("-d", command=["true"]).end() == 0
+    assert user.runs("wait").process.returncode == 0
+    done = user.runs("logs")
+    assert bytes(done.out) == b"late\n"
+    assert done.said.count("its node has rotated away what came before") == 1
+    assert "rotated" not in user.runs("logs", "--tail", "1").said

@@ -163,3 +163,41 @@ def test_wait_prints_no_document_of_a_run_that_goes_on_or_is_gone(user: User, fa
         wait.tell(signal.SIGINT)
     assert wait.end() in ({125, 143} if removed else {130}), wait.words()  # 143 where the pod's end came before
     assert (bytes(wait.out), "TL510" in wait.said) == (b"", False), wait.words()
+
+
+def test_all_without_a_run_takes_every_run_of_mine(user: User, fake: FakeCluster) -> None:
+    """After a list of them, and none of somebody else's; without either it is a question."""
+    assert user.up("-d", script="sleep 3600").end() == 0
+    fake.api.user = BOB
+    assert user.up("-d", script="sleep 3601").end() == 0
+    assert verb(user, "down", *HERE).process.returncode == 2
+    done = verb(user, "down", "--all", *HERE)
+    assert (done.process.returncode, "removing 1 run" in done.said, BOB in done.said) == (0, True, True), done.words()
+    assert [each["metadata"]["annotations"]["trainlaunch.dev/owner"] for each in workloads(fake)] == [ME]
+    fake.api.user = ME
+    assert verb(user, "down", "--all", *HERE).process.returncode == 0
+    assert verb(user, "down", "--all", *HERE).process.returncode == 3
+    assert fake.objects() == []
+
+
+def test_replace_names_the_run_that_somebody_applied(user: User, fake: FakeCluster) -> None:
+    """Not the ConfigMap of its code, which `down` knows no run of."""
+    (user.folder / "src").mkdir(parents=True)
+    (user.folder / "src" / "train.py").write_text("print(1)\n")
+    user.writes(command=["true"], mounts=[{"type": "code", "source": "./src", "target": "/workspace"}])
+    apply(fake, bytes(verb(user, "render", "job.yaml").out).decode())
+    (job,) = workloads(fake)
+    again = verb(user, "up", "job.yaml", "--replace")
+    assert again.process.returncode == 125, again.words()
+    assert f"trainlaunch down {job['metadata']['name']} --owner any" in again.said
+    assert verb(user, "down", job["metadata"]["name"], "--owner", "any", *HERE).process.returncode == 0
+
+
+def test_a_file_with_an_error_still_names_its_namespace(user: User, fake: FakeCluster) -> None:
+    """Its runs are looked for where they are, not where the context points."""
+    fake.add_namespace("lab")
+    assert user.up("-d", script="sleep 3600", kubernetes={"namespace": "lab"}).end() == 0
+    user.writes(script="sleep 3600", kubernetes={"namespace": "lab", "kind": "deployment"})
+    done = user.runs("down")
+    assert done.process.returncode == 0, done.words()
+    assert fake.objects("lab") == []

@@ -20,7 +20,7 @@ NODES = {"nnodes": 2, "nproc_per_node": 1}
 
 
 def test_the_role_is_what_is_asked_for(user: User, fake: FakeCluster) -> None:
-    """One node and two, replaced, killed by a second Ctrl-C, read past a 404 of its node."""
+    """One node, and two with their code, replaced, killed by a second Ctrl-C, read past a 404 of its node."""
 
     def looked_into(pod: Pod) -> None:
         pod.say(PASSED)
@@ -37,7 +37,10 @@ def test_the_role_is_what_is_asked_for(user: User, fake: FakeCluster) -> None:
     fake.fail("get", "pods/log", answer=not_on_node("digits", "log"))
     for verb in ("logs", "status", "wait", "down"):
         user.runs(verb)
-    assert user.up("-d", script="sleep 3600", torchrun=NODES).end() == 0
+    (user.folder / "src").mkdir()
+    (user.folder / "src" / "train.py").touch()
+    code = [{"type": "code", "source": "./src", "target": "/workspace"}]
+    assert user.up("-d", script="sleep 3600", torchrun=NODES, mounts=code).end() == 0
     assert user.starts("up", "job.yaml", "--replace", "-d").end() == 0
     assert user.runs("down").process.returncode == 0
     fake.pods_do(cannot_mount("mount-0", "the disk does not answer"))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from trainlaunch.run.kubernetes.shell import MAX_SECONDS, SHELL_LABEL
 
+from tests.kubernetes import interactive
 from tests.kubernetes.contract.user import GIVES_UP_SOON, User
 from tests.kubernetes.kinds import JOBS
 from tests.kubernetes.role import documented_role
@@ -83,3 +84,14 @@ def test_who_may_not_run_commands_is_told_so(user: User, fake: FakeCluster) -> N
     assert done.process.returncode == 125, done.said
     assert "TL525" in done.said
     assert gone(fake.objects)
+
+
+def test_a_connection_that_breaks_is_said(user: User, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a kubelet starts again: 125, and why; the command's own end is not known."""
+    closes = lambda handler, *_, **__: setattr(handler, "close_connection", True)  # noqa: E731 - without a status
+    monkeypatch.setattr(interactive, "serve", closes)
+    fake.pods_do(prints("ready", pause=3600))
+    assert user.up("-d", command=["true"]).end() == 0
+    done = user.starts("shell", "digits", "--target", "kubernetes", "--", "true")
+    assert done.end() == 125, done.words()
+    assert "broke before the command ended" in done.said

@@ -120,3 +120,10 @@ def test_more_workers_than_cpus_is_a_warning_and_stays(tmp_path: Path) -> None:
     plan = plan_with(tmp_path, resources={"cpus": 2}, data_loader={"num_workers": 8, "collate": "none"})
     assert plan.num_workers.value == 8
     assert "TL206" in codes_of(plan)
+
+
+def test_half_a_cpu_is_said_as_it_is_stated(tmp_path: Path) -> None:
+    """Rounding is ours: nobody finds `resources.cpus 1` in the job file."""
+    plan = plan_with(tmp_path, resources={"cpus": 0.5}, data_loader={"num_workers": 8, "collate": "none"})
+    (said,) = [each.message for each in check_plan(plan) if each.code == "TL206"]
+    assert said.endswith("share resources.cpus 0.5")

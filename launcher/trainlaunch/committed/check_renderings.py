@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from trainlaunch.committed.cluster_changes import cluster_change
 from trainlaunch.committed.comparison import (
     CURRENT,
     DIFFERS,
@@ -46,7 +47,7 @@ from trainlaunch.render.kubernetes import is_own_kustomization, kustomization_te
 from trainlaunch.repository.regular_files import open_regular, read_regular
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside, outside, repository_of
 from trainlaunch.rules import plan_and_findings
-from trainlaunch.targets import is_rendered
+from trainlaunch.targets import KUBERNETES, is_rendered
 from trainlaunch.verify import verified
 
 SUFFIXES = (".yaml", ".yml", ".sh", ".json", ".Dockerfile")  # of files that are looked into while walking a folder
@@ -170,7 +171,8 @@ def compared(path: Path, *, policy: Path | None = None, reach: Reach = ITS_OWN) 
     if now.encode() == data:
         return replace(checked, findings=said)
     finding = older_format(checked) if checked.outdated else differs(checked, text, now)
-    return replace(checked, status=DIFFERS, text=text, now=now, findings=(finding, *said))
+    change = cluster_change(plan, text, now) if checked.target == KUBERNETES.name else None
+    return replace(checked, status=DIFFERS, text=text, now=now, findings=(finding, *said), change=change)
 
 
 def _compared_kustomization(path: Path, text: str) -> Checked:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainlaunch.committed.cluster_changes import ClusterChange
 from trainlaunch.committed.job_files import find_jobs
 from trainlaunch.container.name_hash import RENDERING_FORMAT
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
@@ -32,7 +33,7 @@ class Checked:
 
     `job` and `target` are empty, and `header` is None, where its header can't be read. `text` is the file's, `now` what
     it should be; both are empty unless it differs. `policies` are the files in force for its job,
-    and `name` is the job's.
+    `name` is the job's, and `change` is what a cluster makes of the difference, None elsewhere.
     """
 
     path: Path
@@ -45,6 +46,7 @@ class Checked:
     findings: tuple[Diagnostic, ...] = ()
     policies: tuple[str, ...] = ()
     name: str = ""
+    change: ClusterChange | None = None
 
     @property
     def format(self) -> int:

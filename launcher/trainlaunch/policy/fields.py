@@ -42,6 +42,7 @@ DEFAULTS = record(*(each._replace(type=_extendable(each.type)) for each in JOB.f
 PROFILE = record(*(each for each in DEFAULTS.fields if each.name != "profile"))
 _PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
 _REGISTRY = rf"(?:localhost|[a-z0-9](?:[-a-z0-9]*\.[-.a-z0-9]*)[a-z0-9]|[-.a-z0-9]+(?=:))(?::[0-9]+)?(?:/{_PART})*"
+_VERSION = r"[0-9]+(?:\.[0-9]+){0,2}"
 _FIELD = text("a field of the job file, like active_deadline or resources.cpus", r"[a-z_]+(?:\.\S+)?")
 _PATCH_PATH = text("a JSON Pointer, in which * is any one key, like /spec/template/spec/dnsConfig", r"(?:/[^/]+)+")
 _SHARE = "|".join(f"{part}/{whole}" for whole in range(2, 11) for part in range(1, whole))
@@ -66,8 +67,8 @@ MAX = record(
 )
 
 POLICY_FILE = record(
-    Field("requires", text("a version like >=0.2.0", r">=\s*[0-9]+(?:\.[0-9]+){0,2}"),
-          "the oldest trainlaunch that may read this file"),
+    Field("requires", text("versions like >=1.2 or >=1.2,<2", rf">=\s*{_VERSION}(?:\s*,\s*<\s*{_VERSION})?"),
+          "the trainlaunch that may read this file: the oldest, and the first that no longer may"),
     Field("extends", text("a path", r"(?!~)[^\0]+"), "another policy file, relative to this one, that lies beneath it"),
     Field("defaults", DEFAULTS, "any field of the job file but `name` and `policy`; a job's own value wins",
           default={}),

@@ -153,14 +153,18 @@ def _givable(node: MappingNode, path: str, type_: Type, report: Report) -> Mappi
 def _check_version(requires: object, root: MappingNode, report: Report) -> None:
     if not isinstance(requires, str):
         return
-    asked = requires.removeprefix(">=").strip()
-    if _numbers(asked) > _numbers(__version__):
+    version, own = _numbers(__version__), [each.strip() for each in requires.split(",")]
+    too_old = any(_numbers(each) > version for each in own if each.startswith(">="))
+    too_new = any(_numbers(each) <= version for each in own if each.startswith("<"))
+    if too_old or too_new:
+        older = "an older one would not know all that the policy asks, and pass what it forbids"
+        newer = "a newer one may decide other sizes, and give renderings other names"
         report.add(
             "TL151",
             root.items["requires"][1],
             message=f"the policy requires trainlaunch {requires}, and this is {__version__}",
-            fix=f"install it: pip install 'trainlaunch>={asked}'",
-            why="an older one would not know all that the policy asks, and pass what it forbids",
+            fix=f"install it: pip install 'trainlaunch{','.join(each.replace(' ', '') for each in own)}'",
+            why=older if too_old else newer,
             field="requires",
         )
 

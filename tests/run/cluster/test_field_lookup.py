@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.container.api_fields import field_of
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.policy import read_job
 from trainlaunch.rules import plan_job
 from trainlaunch.run.kubernetes.api_errors import ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.field_lookup import field_in_words, field_of, refusals
+from trainlaunch.run.kubernetes.field_lookup import field_in_words, refusals
 from trainlaunch.run.kubernetes.kubeconfig import Access
 from trainlaunch.run.kubernetes.launch import documents_of
 
@@ -138,3 +139,12 @@ def test_a_missing_permission_is_no_mistake_of_the_job_file(job: JobSpec, docume
     (found,) = refusals(Cluster(ACCESS, "team"), job, document, refusal(403, words))
     assert (found.code, found.span) == ("TL525", None)
     assert "kubectl auth can-i create jobs" in found.fix
+
+
+def test_a_cause_without_a_path_says_no_half_sentence(job: JobSpec, document: dict[str, Any]) -> None:
+    """An object that is too long has a cause, and neither a field of the API nor one of the job."""
+    cause = {"reason": "FieldValueTooLong", "message": "Too long: may not be more than 1048576 bytes", "field": ""}
+    answer = {"reason": "Invalid", "message": "it is invalid", "details": {"causes": [cause]}}
+    refused = ApiRefused(ACCESS, "create Job job", 422, answer)
+    (only,) = refusals(Cluster(ACCESS, "team"), job, document, refused)
+    assert only.why == "the API server decides it before anything is made"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from trainlaunch.formats.quantities import bytes_of
 from trainlaunch.run.kubernetes.pods import attempts_of, end_of, first_to_fail, node_index_of, pod_from
-from trainlaunch.run.kubernetes.runs import exit_code_of, planned_pods, result_of
+from trainlaunch.run.kubernetes.results import exit_code_of, result_of
+from trainlaunch.run.kubernetes.runs import planned_pods
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 

@@ -92,12 +92,13 @@ def job_file(args: argparse.Namespace, *, target: str | None = None) -> NamedJob
     try:
         job = read_job(path, target=target, use_lock=False, policy=args.policy, reach=reach_of(args))
     except JobFileRejected as rejected:
-        from trainlaunch.job.fallback_name import name_and_target
+        from trainlaunch.job.fallback_name import stated_place
 
-        name, stated = name_and_target(path, reach_of(args))
-        if name is None:
+        stated = stated_place(path, reach_of(args))
+        if stated.name is None:
             raise
-        return NamedJob(name, target or stated or DEFAULT_TARGET, problem=rejected.diagnostics[0].code)
+        where = target or stated.target or DEFAULT_TARGET
+        return NamedJob(stated.name, where, stated.namespace, problem=rejected.diagnostics[0].code)
     return NamedJob(job.name, job.target, job.kubernetes.namespace)
 
 

@@ -9,15 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, open_named, reach_of
 from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import annotation, as_json, document, framed, unified_diff
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.exit_codes import EXIT_FINDINGS
+from trainlaunch.targets import KUBERNETES
 
 if TYPE_CHECKING:
+    from trainlaunch.committed.cluster_changes import ClusterChange
     from trainlaunch.committed.comparison import Checked
 
 USAGE = Usage(
@@ -25,6 +27,7 @@ USAGE = Usage(
         "trainlaunch check",
         "trainlaunch check deploy/ k8s/ --fix",
         "trainlaunch check --output github    # in a GitHub workflow: annotations",
+        "kustomize build prod | trainlaunch check - k8s/",
     ),
     exit_codes=(
         "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to "
@@ -38,7 +41,7 @@ USAGE = Usage(
             default=[Path()],
             metavar="PATH",
             help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab "
-            "and .devcontainer are entered)",
+            "and .devcontainer are entered); - compares what `kustomize build` made of them, on stdin",
         ),
         *POLICY_ARGUMENTS,
         argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them"),
@@ -61,12 +64,13 @@ USAGE = Usage(
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Find, render again, compare; print the differences or write them."""
+    from trainlaunch.committed.built_manifests import changed_after_proof
     from trainlaunch.committed.check_renderings import compare_all, find_renderings, rewritten
     from trainlaunch.committed.comparison import not_rendered, review_all, without_header
 
     counts: Counter[str] = Counter()
     reporter = _Reporter(args.output, streams)
-    reach = reach_of(args)
+    reach, built = reach_of(args), _built(args)
     found, everything = find_renderings(args.paths, reach=reach), []
     for folder in {each.resolve().parent for each in found.renderings} if args.fix else ():
         remove_temporaries(folder)  # of a `check --fix` that was killed, after which nothing may differ
@@ -78,6 +82,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
             status = "fixed"
         counts[status] += 1
         reporter.take(checked, status)
+    if built is not None:
+        current = [each for each in everything if each.status == "current" and each.target == KUBERNETES.name]
+        reporter.findings(changed_after_proof(built, current))
     said = [*found.unread, *review_all(everything), *filter(None, map(without_header, found.others))]
     reporter.findings([*said, *(not_rendered(args.paths, everything, reach) if args.all_rendered else ())])
     if not counts and not reporter.said:
@@ -90,6 +97,15 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     return EXIT_FINDINGS if fails or (args.strict and Severity.WARNING in worst) else 0
 
 
+def _built(args: argparse.Namespace) -> str | None:
+    """Return what stdin holds where `-` is among the paths, which it then leaves, else None."""
+    if Path("-") not in args.paths:
+        return None
+    args.paths = [each for each in args.paths if each != Path("-")] or [Path()]
+    with open_named("-", "stdin") as stdin:
+        return stdin.read().decode(errors="replace")
+
+
 class _Reporter:
     """Says what was found, in one of the three formats; the same finding of a job file is said once."""
 
@@ -99,6 +115,8 @@ class _Reporter:
         self.said: dict[Diagnostic, None] = {}
         self._renderings: list[Mapping[str, object]] = []
         self._policies: dict[str, None] = {}
+        self._changes: list[ClusterChange] = []
+        self._diffs: dict[str, list[str]] = {}
 
     def take(self, checked: Checked, status: str) -> None:
         """Report one rendering."""
@@ -107,12 +125,15 @@ class _Reporter:
             self._streams.say(f"wrote {checked.path}")
         told = status == "differs" and self._output != "github" and not checked.outdated
         diff = "".join(unified_diff(checked.path.as_posix(), checked.text, checked.now)) if told else ""
+        if checked.change is not None:
+            self._changes.append(checked.change)
         if self._output == "json":
             entry = {"path": str(checked.path), "job": checked.job, "target": checked.target, "status": status}
-            self._renderings.append({**entry, "policies": list(checked.policies), "diff": diff})
-        elif self._output == "text":
-            self._streams.show(diff)
-            self._streams.finish()  # before what stderr says of it, where both are one log
+            change = None if checked.change is None else checked.change._asdict()
+            self._renderings.append({**entry, "policies": list(checked.policies), "diff": diff, "cluster": change})
+        elif self._output == "text" and diff:
+            cause = "" if checked.change is None else ", ".join(checked.change.causes)
+            self._diffs.setdefault(cause, []).append(diff)
         told_by_fix = status == "fixed"  # then the first, that it differs, is no longer so
         self.findings(checked.findings[told_by_fix:])
 
@@ -128,10 +149,13 @@ class _Reporter:
                 self._streams.say(framed(finding, style_of(self._streams.err)))
 
     def end(self, counts: Mapping[str, int]) -> None:
-        """Report the sum."""
+        """Report the sum, what a cluster makes of it, and then the differences."""
+        from trainlaunch.committed.cluster_changes import summary
+
         if self._output == "json":
             findings = as_json(self.said)
-            self._streams.result(document({"renderings": self._renderings, "findings": findings}))
+            whole = {"renderings": self._renderings, "cluster": summary(self._changes) or None, "findings": findings}
+            self._streams.result(document(whole))
         if not counts:
             return
         words = {"current": "current", "fixed": "written again", "differs": "differ", "rejected": "can't be compared"}
@@ -139,6 +163,10 @@ class _Reporter:
         if self._policies:
             self._streams.say(f"policies in force: {', '.join(self._policies)}")
         self._streams.say(f"checked {sum(counts.values())} renderings: {told}")
+        if self._changes and self._output == "text":
+            self._streams.say(summary(self._changes))
+        for diffs in self._diffs.values():  # last, since they are long; those of one cause together
+            self._streams.show("".join(diffs))
 
 
 def _nothing(paths: Iterable[Path]) -> Diagnostic:

@@ -112,6 +112,18 @@ def _write(args: argparse.Namespace, files: dict[str, str], streams: Streams) ->
         streams.say(f"wrote {path}")
 
 
+def _keep_kustomizations(folders: Iterable[Path], streams: Streams) -> None:
+    """Write the kustomization.yaml of folders with renderings for Kubernetes. Raises UsageError for an alien one."""
+    from trainlaunch.render.kubernetes import KUSTOMIZATION, is_own_kustomization, kustomization_text, resources_in
+
+    for folder in sorted(folders):
+        kept = folder / KUSTOMIZATION
+        replaceable = (KUSTOMIZATION,) if kept.is_file() and is_own_kustomization(kept, _head(kept)) else ()
+        files = {KUSTOMIZATION: kustomization_text(resources_in(folder))}
+        for path in write_files(folder, files, overwrite=False, replaceable=replaceable):
+            streams.say(f"wrote {path}")
+
+
 def _head(path: Path) -> str:
     with open_regular(path) as file:
         return file.read(_HEAD).decode(errors="replace")
@@ -170,6 +182,8 @@ def render_many(args: argparse.Namespace, streams: Streams) -> int:
                 streams.say(framed(finding, style_of(streams.err)))
     for folder in {path.parent for path in taken}:
         remove_temporaries(folder)
+    if args.layout == "kustomize":
+        _keep_kustomizations({path.parent for path in taken}, streams)
     words = {"written": "written", "current": "as they were", "refused": "not rendered"}
     told = ", ".join(f"{counts[each]} {word}" for each, word in words.items() if counts[each])
     streams.say(f"{len(jobs)} jobs, {sum(counts.values())} renderings: {told}")
@@ -177,10 +191,11 @@ def render_many(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _refuse_options(args: argparse.Namespace) -> None:
-    for option, stated in (("--name", args.name), ("--layout kustomize", args.layout != "files")):
-        if stated:
-            message = f"{option} is for one job, and {len(args.jobs)} files or folders are named"
-            raise UsageError([Diagnostic("TL118", message, f"drop {option}, or name one job file")])
+    if args.name:
+        message = f"--name is for one job, and {len(args.jobs)} files or folders are named"
+        raise UsageError([Diagnostic("TL118", message, "drop --name, or name one job file")])
+    if args.layout == "kustomize":
+        _check_layout(args)
 
 
 def _jobs(args: argparse.Namespace) -> list[Path]:

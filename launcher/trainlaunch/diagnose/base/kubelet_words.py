@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})  # the runtime refused, once: the pod has ended
+NO_PROGRAM = re.compile(r'exec: "(?!/bin/sh")[^"]+": (?:executable file not found|stat [^:]*: no such file)')
 _STORIES = (
     (
         "GPU is lost",
@@ -21,6 +23,11 @@ _STORIES = (
         'set user to a number, as in user: "1000"',
     ),
     ("/bin/sh", "the image has no /bin/sh, which the preflight needs", "use an image with a shell; busybox is enough"),
+    (
+        r"error during container init: (?:mkdir|chdir|stat)|chdir to cwd",
+        "working_dir is no folder that can be made or entered in the image",
+        "correct working_dir, or give its folder to the job's user",
+    ),
     (
         "Multi-Attach",
         "a volume that one node may use at a time is still attached to another",
@@ -65,6 +72,8 @@ def refusal(reason: str, words: str) -> tuple[str, str]:
     told = next((each[1:] for each in _STORIES if re.search(each[0], words)), None)
     if told is None and (reason.startswith("OutOf") or reason == "UnexpectedAdmissionError" or "Allocate" in words):
         return "the node had no room for the pod when it arrived", "start it again, or set restart.max_attempts to 2"
+    if told is None and reason in NEVER_STARTED:
+        return "the node's runtime could not start the container", "change what its words name, then start it again"
     return told or (
         "the node can't create the container",
         "change what the node names; it tries again by itself until then",

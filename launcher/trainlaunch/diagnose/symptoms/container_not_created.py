@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.evidence import RunEvent
-from trainlaunch.diagnose.base.kubelet_words import refusal
+from trainlaunch.diagnose.base.kubelet_words import NEVER_STARTED, NO_PROGRAM, refusal
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL626"
@@ -37,6 +37,8 @@ def diagnose(case: Case) -> Diagnosis | None:
     if event is None and hit is None:
         return None
     reason = event.reason if event is not None else ""
+    if reason in NEVER_STARTED and event is not None and NO_PROGRAM.search(event.words):
+        return None  # which TL614 tells
     words = event.words if event is not None else " ".join(each.text for each in case.hits(*_TEXTS))
     sentence, fix = refusal(reason, words)
     shown = EvidenceLine("events", 0, f"{reason}: {words}".rstrip(": ")) if event is not None else hit

@@ -26,7 +26,8 @@ def diagnose(case: Case) -> Diagnosis | None:
     evidence = case.evidence
     name = _SIGNALS.get(case.exit_code or 0)
     hit = case.first(_RANK, _EXITCODE, _SHELL, _SPAWN, _DEEPSPEED, _WORKER)
-    if (name is None and hit is None) or evidence.oom_killed or evidence.stopped or evidence.reason:
+    known = evidence.oom_killed or evidence.stopped or evidence.reason or evidence.unhealthy
+    if (name is None and hit is None) or known:
         return None
     if name is None:
         return _process(case, hit)

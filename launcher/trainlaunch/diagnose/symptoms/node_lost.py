@@ -34,5 +34,6 @@ def diagnose(case: Case) -> Diagnosis | None:
         NAME,
         f"the run was taken away: {story}",
         seen(shown),
-        "start it again from its last checkpoint; with kubernetes.kind job the cluster makes another pod by itself",
+        "start it again from its last checkpoint; restart.max_attempts does it by itself, and of several nodes "
+        "kubernetes.kind jobset starts all again",
     )

@@ -31,7 +31,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     names = ", ".join(_name(each) for each in evidence.signals) or "no signal on record"
     saw = f"signals sent: {names}"
     if not evidence.where.on_this_machine:
-        saw = f"the pod was deleted and ended with exit code {evidence.exit_code}"
+        saw = "the pod was deleted while it ran"
     fix = _LONGER if evidence.stopped_by == _DEADLINE else _AGAIN
     if evidence.killed_by:
         again = f"a second {by}" if evidence.killed_by == by else evidence.killed_by

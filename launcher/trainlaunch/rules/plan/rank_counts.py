@@ -74,10 +74,10 @@ def ranks_not_stated(plan: LaunchPlan) -> Iterator[Problem]:
 def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
     """The stated workers of one loader, over all ranks, outnumber the CPUs."""
     ranks, cpus = plan.ranks.value, whole_cpus(plan.job) or 0
-    if shares_cpus(plan):
+    if shares_cpus(plan) and plan.job.resources.cpus is not None:
         workers = f"{counted(plan.stated_processes, 'DataLoader worker')} ({counted(ranks, 'rank')})"
         yield Problem(
-            f"{workers} share resources.cpus {cpus}",
+            f"{workers} share resources.cpus {plan.job.resources.cpus / 1000:g}",
             f"set data_loader.num_workers to {max(1, cpus // ranks)}, or delete it",
             "workers beyond the CPUs only take turns, and each costs memory",
             "data_loader.num_workers",

@@ -17,7 +17,6 @@ from types import FrameType
 from typing import NamedTuple, Protocol
 
 from trainlaunch.container.container import container_of
-from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 MARK = "TRAINLAUNCH_SHELL"  # the variable of all processes of a shell: what ends with it
@@ -155,8 +154,8 @@ def ending_signals() -> Iterator[None]:
             signal.signal(each, old)
 
 
-def run_inside(start: Start, argv: Sequence[str], token: str, *, term: str | None) -> int:
-    """Run a command in a container and return its exit code; 125 where the connection broke before.
+def run_inside(start: Start, argv: Sequence[str], token: str, *, term: str | None) -> int | None:
+    """Run a command in a container and return its exit code; None where the connection broke before.
 
     What it started ends with it, or with this process, and so does a container made for it, which has the same token.
     `term` is the kind of its terminal, None for none: every key is the program's, Ctrl-C too. Raises Gone.
@@ -168,13 +167,12 @@ def run_inside(start: Start, argv: Sequence[str], token: str, *, term: str | Non
         return _joined(command, terminal=term is not None)
 
 
-def _joined(command: Command, *, terminal: bool) -> int:
+def _joined(command: Command, *, terminal: bool) -> int | None:
     with _raw() if terminal else contextlib.nullcontext(), _following_size(command, terminal=terminal):
         threading.Thread(target=_feed, args=(command,), daemon=True).start()
         for stderr, data in command.output():
             _write(2 if stderr else 1, data)
-    code = command.exit_code()
-    return EXIT_BEFORE_START if code is None else code
+    return command.exit_code()
 
 
 @contextlib.contextmanager

@@ -110,11 +110,11 @@ def removable(found: Sequence[Run], what: str, *, anyones: bool = False) -> Run:
     return running[0] if running else found[0]
 
 
-def listing(found: Sequence[Run]) -> str:
-    """Return runs as a list for an error, a line each."""
-    cells = ((each.id, each.job, each.state, each.owner or "no owner") for each in found[:MAX_LISTED])
+def listing(found: Sequence[Run], *, most: int = MAX_LISTED) -> str:
+    """Return runs as a list for an error, a line each, of `most` of them."""
+    cells = ((each.id, each.job, each.state, each.owner or "no owner") for each in found[:most])
     lines = ["  ".join(map(one_line, each)) for each in cells]
-    more = [f"and {len(found) - MAX_LISTED} more"] * (len(found) > MAX_LISTED)
+    more = [f"and {len(found) - most} more"] * (len(found) > most)
     return "\n          ".join(["they are", *lines, *more])
 
 

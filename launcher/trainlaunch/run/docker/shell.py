@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.target_names import shortened
@@ -96,7 +97,8 @@ class EngineCommand:
 
 def run_in_container(engine: Engine, container: str, argv: Sequence[str], token: str, *, term: str | None) -> int:
     """Run a command in a container; `term` is the kind of its terminal, None for none."""
-    return run_inside(functools.partial(EngineCommand, engine, container), argv, token, term=term)
+    code = run_inside(functools.partial(EngineCommand, engine, container), argv, token, term=term)
+    return EXIT_BEFORE_START if code is None else code
 
 
 @contextlib.contextmanager

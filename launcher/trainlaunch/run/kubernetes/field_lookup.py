@@ -10,49 +10,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from trainlaunch.container.api_fields import field_of, resource_field
 from trainlaunch.diagnostics import Diagnostic, Span
-from trainlaunch.job.fields.kubernetes import POD_KEYS
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.run.kubernetes.api_errors import REFUSED, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 
-_RESOURCES = {
-    "cpu": "resources.cpus",
-    "memory": "resources.memory",
-    "ephemeral-storage": "resources.ephemeral_storage",
-}
 _ABOUT_THE_OBJECT = frozenset({400, 403, 422})
-# The end of an API field → the job's field; the first that matches counts.
-_FIELDS = tuple(
-    (re.compile(pattern), field)
-    for pattern, field in (
-        (r"containers\[\d+\]\.image$", "image"),
-        (r"containers\[\d+\]\.imagePullPolicy$", "pull_policy"),
-        (r"containers\[\d+\]\.workingDir$", "working_dir"),
-        (r"containers\[\d+\]\.(command|args)\b", "command"),
-        (r"containers\[\d+\]\.(readiness|liveness|startup)Probe\b", "healthcheck"),
-        (r"securityContext\.(runAsUser|runAsGroup|runAsNonRoot)\b", "user"),
-        (r"securityContext\.supplementalGroups\b", "group_add"),
-        (r"securityContext\.fsGroup\b", "kubernetes.fs_group"),
-        (r"\bactiveDeadlineSeconds\b", "active_deadline"),
-        (r"\bterminationGracePeriodSeconds\b", "stop_grace_period"),
-        (r"\bttlSecondsAfterFinished\b", "ttl_after_finished"),
-        (r"\b(backoffLimit|maxRestarts)\b", "restart.max_attempts"),
-        (r"\bserviceAccountName\b", "kubernetes.service_account"),
-        (r"\bnodeSelector\b", "kubernetes.node_selector"),
-        (r"\baffinity\b", "kubernetes.affinity"),
-        (r"\btolerations\b", "kubernetes.tolerations"),
-        (r"\btopologySpreadConstraints\b", "kubernetes.topology_spread"),
-        (r"\bhostNetwork\b", "kubernetes.host_network"),
-        (r"\bpriority\b", "kubernetes.priority_class"),
-        *((rf"\b{key}\b", f"kubernetes.{field}") for key, field in POD_KEYS.items()),
-        (r"\bimagePullSecrets\b", "kubernetes.image_pull_secrets"),
-        (r"metadata\.namespace$", "kubernetes.namespace"),
-        (r"metadata\.labels\b", "labels"),
-        (r"metadata\.annotations\b", "annotations"),
-        (r"metadata\.name$", "name"),
-    )
-)
 
 
 def refusals(cluster: Cluster, job: JobSpec, document: Mapping[str, Any], refused: ApiRefused) -> list[Diagnostic]:
@@ -79,12 +43,15 @@ def refusals(cluster: Cluster, job: JobSpec, document: Mapping[str, Any], refuse
 
 
 def _refusal(cluster: Cluster, job: JobSpec, field: str, says: str, path: str) -> Diagnostic:
-    where = f"its field {path} is spelled from {field}" if path and field else f"its field is {path}" if path else ""
+    if path:
+        where = f"its field {path} is spelled from {field}" if field else f"its field is {path}"
+    else:
+        where = "the API server decides it before anything is made" + (f", from {field}" if field else "")
     return Diagnostic(
         REFUSED,
         f"{cluster.words} refuses {says}",
         f"change {field}, then start it again" if field else "change what the API server names; nothing was made",
-        why=where or f"the API server decides it before anything is made, from {field}",
+        why=where,
         span=span_of(job, field),
         field=field,
     )
@@ -98,28 +65,6 @@ def span_of(job: JobSpec, field: str) -> Span | None:
             return span
         field = field.rpartition(".")[0]
     return None
-
-
-def field_of(job: JobSpec, document: Mapping[str, Any], path: str) -> str:
-    """Return the job's field that an API field was spelled from; `` where it was none."""
-    resource = re.search(r"resources\.(?:limits|requests)(?:\[([^\]]+)\]|\.([\w./-]+))?", path)
-    if resource is not None:
-        return resource_field(job, resource[1] or resource[2] or "")
-    for part, finder in (("env", _variable), ("volumeMounts", _mount), ("volumes", _mount)):
-        item = re.search(rf"^(.*\b{part})\[(\d+)\]", path)
-        if item is not None:
-            return finder(job, _at(document, item[1]), int(item[2]))
-    return next((field for pattern, field in _FIELDS if pattern.search(path)), "")
-
-
-def resource_field(job: JobSpec, resource: str) -> str:
-    """Return the job's field of a resource's Kubernetes name."""
-    plain = resource.removeprefix("limits.").removeprefix("requests.")
-    if plain == job.resources.gpu_resource:
-        return "resources.gpus"
-    if plain in job.resources.extended:
-        return f"resources.extended.{plain}"
-    return _RESOURCES.get(plain, "resources")
 
 
 def field_in_words(job: JobSpec, words: str) -> str:
@@ -149,43 +94,6 @@ def _resources_named(words: str) -> list[str]:
     if limit is not None:
         return [limit[1]]
     return re.findall(r"Insufficient ([\w./-]+?)[.,;]?(?:\s|$)", words)
-
-
-def _at(document: Mapping[str, Any], path: str) -> Any:
-    """Return the value at an API path like `spec.template.spec.containers[0].env`; None where there is none."""
-    value: Any = document
-    for step in _steps(path):
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
-
-
-def _steps(path: str) -> Iterator[str | int]:
-    for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path):
-        yield int(index) if index else name
-
-
-def _variable(job: JobSpec, entries: Any, index: int) -> str:
-    name = _name_at(entries, index)
-    if name in job.secrets:
-        return f"secrets.{name}"
-    return f"env.{name}" if name in job.env else "env"
-
-
-def _mount(job: JobSpec, entries: Any, index: int) -> str:
-    name = _name_at(entries, index)
-    number = re.fullmatch(r"mount-(\d+)", name)
-    if number is not None and int(number[1]) < len(job.mounts):
-        return f"mounts.{number[1]}"
-    return "shm_size" if name == "shm" else "secrets" if name.startswith("secret-") else ""
-
-
-def _name_at(entries: Any, index: int) -> str:
-    if isinstance(entries, list) and index < len(entries) and isinstance(entries[index], dict):
-        return str(entries[index].get("name") or "")
-    return ""
 
 
 _ABSENT = re.compile(r'\b(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found', re.I)

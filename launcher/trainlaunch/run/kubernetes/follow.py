@@ -8,21 +8,23 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_INTERRUPTED
+from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_INTERRUPTED, EXIT_TRY_ELSEWHERE
 from trainlaunch.job.spec import JobSpec
-from trainlaunch.kinds import POD
+from trainlaunch.kinds import POD, workloads
 from trainlaunch.run.base.console import HANGUP, Console, Event, Events, Presses, attempt_aside, stopping
 from trainlaunch.run.base.log_position import WHOLE, LogPart
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE
 from trainlaunch.run.base.watch import PlannedShm
 from trainlaunch.run.kubernetes.client import Cluster
+from trainlaunch.run.kubernetes.liveness import stalled_and_content
 from trainlaunch.run.kubernetes.logs import is_silent
 from trainlaunch.run.kubernetes.objects import Reference, delete, pods_path
 from trainlaunch.run.kubernetes.output import Output
 from trainlaunch.run.kubernetes.pending import Wait
 from trainlaunch.run.kubernetes.pod_watch import Observed, PodWatch, WorkloadPoller
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail, taken_away
-from trainlaunch.run.kubernetes.runs import ClusterRun, Result, exit_code_of, no_code, result_of
+from trainlaunch.run.kubernetes.results import Result, exit_code_of, judged, no_code, result_of
+from trainlaunch.run.kubernetes.runs import ClusterRun
 from trainlaunch.units import format_duration
 
 TICK_SECONDS = 1.0
@@ -56,8 +58,7 @@ class End:
 class FollowOptions(NamedTuple):
     """How a run is followed: `logs` are printed, a `part` of those that there are at the beginning.
 
-    An interrupt may stop the job, which then has `grace` seconds.
-
+    An interrupt may stop the job, which then has `grace` seconds where no pod says its own.
     `job` and `planned` are known to `up` only: where a wait comes from, and what /dev/shm is compared with.
     """
 
@@ -114,8 +115,15 @@ class Follower:
             self.output.close()
 
     def _checked(self, end: End) -> End:
-        """Return an end; 125 instead of 0, and why, where nothing of the job ran."""
-        if end.how != "ended" or end.exit_code or not is_silent(self._cluster, self._watch.pods()):
+        """Return an end; not 0 where nothing of the job ran, 125, or where its kubelet stopped it as unhealthy, 75."""
+        if end.how != "ended" or end.exit_code or end.stopped_by:
+            return end
+        pods = self._watch.pods()
+        if (stalled := stalled_and_content(self._cluster, pods)) is not None:
+            pod, why = stalled
+            result = Result("failed", "Unhealthy", why, pod.finished)
+            return replace(end, exit_code=EXIT_TRY_ELSEWHERE, pod=pod, result=result)
+        if not is_silent(self._cluster, pods):
             return end
         self._console.say(NEVER_SPOKE)
         return replace(end, exit_code=EXIT_BEFORE_START, silent=True)
@@ -141,7 +149,7 @@ class Follower:
             return End("detached", EXIT_INTERRUPTED, stopped_by=event.value)
         if not self._stopped_by:
             self._stopped_by = event.value
-            self._console.say(stopping(event.value, self._options.grace, by=event.value))
+            self._console.say(stopping(event.value, self._grace(), by=event.value))
             attempt_aside(self._events, lambda: delete(self._cluster, self._run.main))
             self._poller.hurry.set()
         elif second and not self._killed_by:
@@ -149,6 +157,10 @@ class Follower:
             self._console.say("killing it")
             attempt_aside(self._events, self._kill)
         return None
+
+    def _grace(self) -> int:
+        """Return the seconds that its pods have to end: each says it; before there is one, the job's or the default."""
+        return max((pod.grace for pod in self._watch.pods()), default=self._options.grace)
 
     def _kill(self) -> None:
         path = pods_path(self._cluster)
@@ -237,8 +249,8 @@ class Follower:
             ]
             if before:
                 self._console.say(f"pod {before[0].name} {end_of(before[0])}; attempt {attempt} is pod {pod.name}")
-            elif self._said.get(pod.name) is not None:
-                self._console.say(f"pod {pod.name} runs on node {pod.node}")
+            elif self._said.get(pod.name) is not None and pod.state == "running":
+                self._console.say(f"pod {pod.name} runs" + (f" on node {pod.node}" if pod.node else ""))
 
     def _ended(self, pods: tuple[Pod, ...], seen: Observed) -> End | None:
         result = None if seen.main is None else result_of(seen.main)
@@ -254,7 +266,7 @@ class Follower:
             if still_running and waited > UNSEEN_SECONDS and not self._asked_again:
                 self._asked_again = True  # the watch may be dead without a word
                 attempt_aside(self._events, self._watch.refresh)
-            if waited < (SETTLE_SECONDS + self._options.grace if still_running else UNSEEN_SECONDS):
+            if waited < (SETTLE_SECONDS + self._grace() if still_running else UNSEEN_SECONDS):
                 return None
         if not self.output.drained:
             if min(waited, self.output.quiet) < SETTLE_SECONDS:
@@ -264,11 +276,14 @@ class Follower:
 
     def _verdict(self, pods: tuple[Pod, ...], result: Result | None) -> End:
         pod = first_to_fail(pods)
+        alone = not workloads()[self._run.main.kind].levels
+        if result is None and alone and pod is not None and pod.disrupted:  # it goes with what took it away
+            result = Result("failed", pod.reason, pod.words, pod.finished)
         if result is not None and not self._stopped_by:
             return end_of_run(result, pods)
         codes = [each.exit_code for each in pods if each.exit_code is not None]
         if pod is not None and pod.exit_code is not None:
-            code = pod.exit_code
+            code = EXIT_TRY_ELSEWHERE if pod.interrupted and not self._stopped_by else pod.exit_code
         else:
             code = 0 if codes else EXIT_INTERRUPTED if self._stopped_by else EXIT_BEFORE_START
         how = "ended" if self._stopped_by else "removed"
@@ -277,6 +292,7 @@ class Follower:
 
 def end_of_run(result: Result, pods: Sequence[Pod]) -> End:
     """Return how a workload that has ended did."""
+    result = judged(result, pods)
     code = exit_code_of(result, pods)
     if code is None:
         deciding = first_to_fail(pods)

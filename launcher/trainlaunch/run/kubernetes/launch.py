@@ -33,7 +33,8 @@ from trainlaunch.run.kubernetes.objects import (
     wait_until_gone,
 )
 from trainlaunch.run.kubernetes.removal import TTL_ANNOTATION
-from trainlaunch.run.kubernetes.runs import ClusterRun, Identity, owner_of, pods_selector, result_of, values_at
+from trainlaunch.run.kubernetes.results import result_of
+from trainlaunch.run.kubernetes.runs import ClusterRun, Identity, owner_of, pods_selector, values_at
 from trainlaunch.verify import verified
 
 
@@ -122,7 +123,7 @@ class Launch:
 
         Raises TargetUnavailable (TL506) for what this user's `up` did not make, and (TL529) where it does not go.
         """
-        for place in taken:
+        for place in sorted(taken, key=lambda each: each.kind not in workloads()):  # the run, before what serves it
             thing = get_object(self.cluster, place)
             same = thing is not None and _labels(thing).get(JOB_LABEL) == self._job.name
             if thing is not None and not (same and self._me.owns(thing)):
@@ -210,10 +211,11 @@ class Launch:
             )
         if not self._me.owns(thing):
             whose = owner_of(thing) or "nobody that is named"
+            run = place.name if place.kind in workloads() else job
             return Diagnostic(
                 NAME_TAKEN,
                 f"the name of {place} in {cluster.words} is held by a run of job {job} whose owner is {whose}",
-                f"give `--name {self._name}-2`, or end it first by `trainlaunch down {place.name} --owner any`",
+                f"give `--name {self._name}-2`, or end it first by `trainlaunch down {run} --owner any`",
                 why="what others made is left as it is, and so is what was applied without `up`",
             )
         logs = f"trainlaunch logs -f {job} --target kubernetes --namespace {cluster.namespace}"

@@ -16,7 +16,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.clock import SECOND, nanoseconds, seconds
 from trainlaunch.run.base.log_position import WHOLE, LogPart
-from trainlaunch.run.base.run_evidence import PREFLIGHT, lacks_preflight
+from trainlaunch.run.base.run_evidence import BEGINS_SECONDS, PREFLIGHT, lacks_preflight
 from trainlaunch.run.kubernetes.api_errors import HTTP_BAD_REQUEST, HTTP_NOT_FOUND, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.pod_watch import PAUSES, passes
@@ -98,6 +98,7 @@ class PodLog:
         self._part = part
         self._before = part.since is not None
         self._first: int | None = None  # nanoseconds of the first line of a tail
+        self._at_beginning = part == WHOLE
         self._resumed = False
         self._seen = LineDeduplicator()
         self._remarks: set[bytes] = set()
@@ -187,7 +188,7 @@ class PodLog:
 
     def _take(self, lines: Iterator[bytes] | list[bytes]) -> None:
         new: list[bytes] = []
-        for line in lines:
+        for line in self._from_beginning(lines):
             stamp, _, text = line.partition(b" ")
             if not _is_stamp(stamp):
                 self._remark(line)
@@ -200,6 +201,25 @@ class PodLog:
                 new.append(self._shown(stamp, text))
         if any(new):
             self._write(b"".join(new))
+
+    def _from_beginning(self, lines: Iterator[bytes] | list[bytes]) -> Iterator[bytes]:
+        """Yield lines; say once where the first of all shows that the node has rotated away what came before.
+
+        Each of our pods says something when it starts, its preflight; where its image has a program in front of that,
+        nobody knows when.
+        """
+        for line in lines:
+            stamp = line.partition(b" ")[0]
+            if self._at_beginning and _is_stamp(stamp):
+                self._at_beginning = False
+                late = nanoseconds(stamp.decode()) / SECOND - self._pod.started > BEGINS_SECONDS
+                spoke = line.partition(b" ")[2].startswith(b"trainlaunch: ")  # the beginning of the preflight's lines
+                if late and not spoke and self._pod.planned.need is not None and not self._pod.fronted:
+                    self._say(
+                        f"the log of pod {self._pod.name} begins at {stamp.decode()}: its node has rotated away what "
+                        "came before, and the API reads a container's newest log file only"
+                    )
+            yield line
 
     def _in_tail(self, stamp: bytes) -> bool:
         """Whether a line is none of those before the last ones that were asked for: a log goes on from a second."""

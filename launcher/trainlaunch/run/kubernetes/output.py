@@ -196,11 +196,11 @@ SAMPLE_SECONDS = 20.0
 FAILURES_UNTIL_SAID = 3
 
 
-def read_shm(cluster: Cluster, pod: Pod) -> ShmReading | None:
-    """Return what a pod's health command reads now; None where it has none. Raises ExecRefused."""
+def read_health(cluster: Cluster, pod: Pod) -> str:
+    """Return what a pod's health command prints now, empty where it has none. Raises ExecRefused."""
     if not pod.health_command or pod.state != "running":
-        return None
-    return read_from_health(cluster.execute(pod.name, pod.container, pod.health_command))
+        return ""
+    return cluster.execute(pod.name, pod.container, pod.health_command)
 
 
 def look_inside(cluster: Cluster, pod: Pod, say: Callable[[str], None]) -> ContainerSnapshot | None:
@@ -231,7 +231,7 @@ class PodShm:
         if now is None or now.state != "running" or now.deleting:
             return None
         try:
-            reading = read_shm(self._cluster, now)
+            reading = read_from_health(read_health(self._cluster, now))
         except ExecRefused as cause:
             self._failures += 1
             if cause.forbidden or self._failures == FAILURES_UNTIL_SAID:

@@ -9,10 +9,11 @@ from typing import Any
 
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.spec import JobSpec
+from trainlaunch.kinds import JOB, workloads
 from trainlaunch.run.kubernetes.api_errors import ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.field_lookup import field_in_words, field_of_source, missing_source, span_of
-from trainlaunch.run.kubernetes.objects import Object, Reference
+from trainlaunch.run.kubernetes.objects import ForbiddenKinds, Object, Reference, list_objects
 from trainlaunch.run.kubernetes.pods import Pod
 from trainlaunch.units import format_duration
 
@@ -34,13 +35,19 @@ MISSING_SOURCE_GRACE = GRACE["CreateContainerConfigError"]  # mounted or a varia
 PATIENCE: Mapping[str, int] = {
     **dict.fromkeys(("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"), 600),  # a lost node's disk: 6 min
     **dict.fromkeys(("creating", "pulling"), 3600),
+    "no controller": 600,
 }
 MAX_PATIENCE = 24 * 3600
 _NO_SUCH_IMAGE = re.compile(
     r"not found|manifest unknown|does not exist|denied|unauthorized|no match for platform|invalid reference", re.I
 )
 IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
-_PREEMPTION = re.compile(r"\.? ?preemption: .*$", re.S)
+# What the scheduler's plugins add that fits no pod: halves of sentences about other pods.
+_OF_OTHERS = re.compile(r"(?<=not found)\. not found$|\.? ?no new claims to deallocate,?|\.? ?preemption: .*$", re.S)
+_MISSING_CLAIM = re.compile(r'persistentvolumeclaim "[^"]*" not found')
+_QUOTA = "exceeded quota"  # of all that keeps a controller from making a pod, this alone passes by itself
+REFUSED_POD_GRACE = 20
+UNTAKEN_SECONDS = 10.0
 _TELLING_EVENTS = frozenset(
     {"FailedCreate", "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedScheduling", "Preempted"}
 )
@@ -73,9 +80,10 @@ def wait_of(pod: Pod, job: JobSpec | None) -> Wait | None:
     """Return why a pod waits by its own status; None where it says nothing."""
     if pod.state != "waiting" or not pod.reason or pod.reason == "ContainerCreating":
         return None
-    words = _PREEMPTION.sub("", pod.words)
+    words = _OF_OTHERS.sub("", pod.words)
     if pod.reason == "Unschedulable":
-        return Wait(pod.name, pod.reason, f"pod {pod.name} waits for a node: {words}{_from(job, words)}")
+        grace = MISSING_SOURCE_GRACE if _MISSING_CLAIM.search(words) else None
+        return Wait(pod.name, pod.reason, f"pod {pod.name} waits for a node: {words}{_from(job, words)}", grace)
     if pod.reason == "SchedulingGated":
         return Wait(pod.name, pod.reason, f"pod {pod.name} waits for what holds its scheduling gate, like a queue")
     grace = grace_of(pod.reason, pod.words)
@@ -159,14 +167,37 @@ class Reasons:
             held = f"queue {queue} has not admitted it{self._verdict(uid)}" if queue else "it is suspended"
             yield Wait("main", f"queue {held}", f"{self._main} waits: {held}")
             return
-        event = self._last_event(uid, only="FailedCreate")
+        event = self._refused_pod(uid)
         if event is not None:
             words = " ".join(str(event.get("message", "")).split())
             yield Wait(
                 "main",
                 f"FailedCreate {_stable(words)}",
                 f"{self._main} can't make its pod: {words}{_from(self._job, words)}",
+                None if _QUOTA in words else REFUSED_POD_GRACE,
             )
+        elif self._is_untaken(main) and self._lasts("main", UNTAKEN_SECONDS):
+            controller = workloads()[self._main.kind].controller
+            yield Wait(
+                "main",
+                "no controller",
+                f"{self._main} waits: nothing has written a status into it yet; {controller}, or what that relies on, "
+                "does not seem to run there",
+            )
+
+    def _refused_pod(self, uid: str) -> Mapping[str, Any] | None:
+        """Return the last event of a pod that could not be made: of the workload, or of a Job that it has made."""
+        kind = workloads()[self._main.kind]
+        event = self._last_event(uid, only="FailedCreate") or self._last_event(uid, only="FailedCreatePod")
+        if event is not None or kind.levels <= JOB.levels:
+            return event
+        jobs = list_objects(self._cluster, JOB.name, f"{kind.pod_label}={self._main.name}", unlisted=ForbiddenKinds())
+        found = (self._last_event(job["metadata"]["uid"], only="FailedCreate") for _, job in jobs)
+        return next(filter(None, found), None)
+
+    def _is_untaken(self, main: Object) -> bool:
+        kind = workloads().get(self._main.kind)
+        return kind is not None and bool(kind.controller) and not main.get("status")
 
     def _lasts(self, who: str, at_least: float = QUIET_SECONDS) -> bool:
         now = self._cluster.clock.now()

@@ -20,7 +20,8 @@ from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.objects import Object, get_object, list_objects, pods_path
 from trainlaunch.run.kubernetes.pending import Reasons, Wait
 from trainlaunch.run.kubernetes.pods import Pod, in_order, pod_from
-from trainlaunch.run.kubernetes.runs import ClusterRun, result_of
+from trainlaunch.run.kubernetes.results import result_of
+from trainlaunch.run.kubernetes.runs import ClusterRun
 
 WATCH_SECONDS = 240  # a watch is ended by the server after a while in any case
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)

@@ -12,10 +12,11 @@ from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB_SET
 from trainlaunch.plan.plan_label import LABEL as PLAN_LABEL
 from trainlaunch.plan.plan_label import Planned, planned_from, whole_number
-from trainlaunch.run.base.clock import seconds
+from trainlaunch.run.kubernetes.removal_times import removal_of, stamped
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-global-index")
 REPLICA_INDEX, REPLICA_TYPE = "training.kubeflow.org/replica-index", "training.kubeflow.org/replica-type"
+DEFAULT_GRACE = 30  # seconds of a pod that states none
 ENDED = frozenset({"Succeeded", "Failed"})
 NEVER_STARTED = frozenset({"ContainerCannotRun", "StartError"})  # the runtime's own 127 or 128: no process has it
 
@@ -27,7 +28,9 @@ class Pod:
     `node` is the cluster's machine that it runs on, `node_index` which of the job's nodes it is (None: the only one).
     `reason` and `words` are the cluster's for where it is now: why it waits, or why it ended.
     `exit_code` is None until its container ended, and where nobody knows it. `fronted`: a program of the image starts
-    the preflight.
+    the preflight. `disrupted`: the cluster took it away (an eviction, a drain, a preemption), for no reason of its own.
+    `interrupted`: it was told to end, and its handler then ended it with 0: it saved, and did not finish.
+    `removal_asked` is when somebody deleted it, 0 where nobody did; `grace` is the seconds that it then has.
     """
 
     uid: str
@@ -57,6 +60,10 @@ class Pod:
     labels: Mapping[str, str]
     fronted: bool = False
     has_liveness: bool = False
+    disrupted: bool = False
+    interrupted: bool = False
+    removal_asked: float = 0.0
+    grace: int = DEFAULT_GRACE
 
     @property
     def id(self) -> str:
@@ -71,7 +78,7 @@ class Pod:
     @property
     def failed(self) -> bool:
         """Whether it ended badly, or is about to: its last process may still save its work."""
-        return self.phase == "Failed" or (self.ended and bool(self.exit_code))
+        return self.phase == "Failed" or self.interrupted or (self.ended and bool(self.exit_code))
 
     @property
     def ran(self) -> bool:
@@ -93,7 +100,7 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
         name=str(meta["name"]),
         node_index=node_index_of(meta),
         restart_attempt=whole_number((meta.get("labels") or {}).get(JOB_SET.restarts_label)),
-        created=_time(meta.get("creationTimestamp")),
+        created=stamped(meta.get("creationTimestamp")),
         node=str(spec.get("nodeName") or ""),
         phase=str(status.get("phase") or "Pending"),
         state=state,
@@ -103,22 +110,31 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
         exit_code=None if ended.get("reason") in NEVER_STARTED else ended.get("exitCode"),
         oom_killed=ended.get("reason") == "OOMKilled",
         termination_message=str(ended.get("message") or ""),
-        started=_time((ended or own.get("running") or {}).get("startedAt")),
-        finished=_time(ended.get("finishedAt")),
+        started=stamped((ended or own.get("running") or {}).get("startedAt")),
+        finished=stamped(ended.get("finishedAt")),
         restarts=sum(int(each.get("restartCount") or 0) for each in status.get("containerStatuses") or ()),
         ready=(conditions.get("Ready") or {}).get("status") == "True",
         deleting="deletionTimestamp" in meta,
         scheduled=bool(spec.get("nodeName")),
-        health_command=_health_command(container),
+        **_of_container(container),
         memory=bytes_of(((container.get("resources") or {}).get("limits") or {}).get("memory")),
         shm_size=_shm_size(spec, container),
         planned=planned_from(
             (meta.get("annotations") or {}).get(KUBERNETES_LABEL_PREFIX + PLAN_LABEL), size=_shm_size(spec, container)
         ),
         labels=meta.get("labels") or {},
-        has_liveness="livenessProbe" in container,
-        fronted=preflight_behind_entrypoint([*(container.get("command") or ()), *(container.get("args") or ())]),
+        **removal_of(meta, status, conditions, ended),
+        grace=int(spec.get("terminationGracePeriodSeconds") or DEFAULT_GRACE),
     )
+
+
+def _of_container(container: Mapping[str, Any]) -> dict[str, Any]:
+    argv = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return {
+        "health_command": _health_command(container),
+        "has_liveness": "livenessProbe" in container,
+        "fronted": preflight_behind_entrypoint(argv),
+    }
 
 
 def _training_container(spec: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -192,7 +208,8 @@ def first_to_fail(pods: Iterable[Pod]) -> Pod | None:
         key=lambda pod: (
             pod.exit_code is None,
             pod.finished or float("inf"),
-            (pod.exit_code or 0) > 128,
+            (pod.exit_code or 0) > 128 or pod.interrupted,
+            not pod.disrupted,
             pod.node_index or 0,
         ),
     )
@@ -226,6 +243,14 @@ def end_of(pod: Pod) -> str:
     return f"ended {code}{oom}{why}"
 
 
+def interruption(pod: Pod) -> str:
+    """Return what is said of a pod that was told to end and ended with 0."""
+    why = f" ({pod.reason}{f': {pod.words}' if pod.words else ''})" if pod.reason else " (somebody deleted it)"
+    return (
+        f"pod {pod.name} was taken away{why} and ended with exit code 0: what it saved is there, and it did not finish"
+    )
+
+
 def taken_away(pod: Pod) -> str:
     """Return what is said of a pod that still runs and will not for long; on a lost node that may take for ever."""
     why = f" ({pod.reason}: {pod.words})" if pod.reason else ""
@@ -247,7 +272,3 @@ def _shm_size(spec: Mapping[str, Any], container: Mapping[str, Any]) -> int:
         if volume.get("name") == name:
             return bytes_of((volume.get("emptyDir") or {}).get("sizeLimit"))
     return 0
-
-
-def _time(text: object) -> float:
-    return seconds(text) if isinstance(text, str) and text else 0.0

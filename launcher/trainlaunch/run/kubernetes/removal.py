@@ -22,10 +22,11 @@ from trainlaunch.run.kubernetes.objects import (
     list_objects,
     wait_until_gone,
 )
-from trainlaunch.run.kubernetes.runs import OWNER_KEY, ClusterRun, Identity, all_runs, made_by, planned_pods, result_of
+from trainlaunch.run.kubernetes.pods import DEFAULT_GRACE
+from trainlaunch.run.kubernetes.results import result_of
+from trainlaunch.run.kubernetes.runs import OWNER_KEY, ClusterRun, Identity, all_runs, made_by, planned_pods
 
 TTL_ANNOTATION = KUBERNETES_LABEL_PREFIX + "ttl-after-finished"
-DEFAULT_GRACE = 30  # seconds of a pod that states none
 Made = Sequence[tuple[Reference, Object]]
 
 

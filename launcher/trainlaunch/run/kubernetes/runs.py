@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,11 +31,9 @@ from trainlaunch.run.kubernetes.objects import (
     list_objects,
     pods_path,
 )
-from trainlaunch.run.kubernetes.pods import Pod, first_to_fail, in_order, pod_from
+from trainlaunch.run.kubernetes.pods import Pod, in_order, pod_from
+from trainlaunch.run.kubernetes.results import Result, result_of
 from trainlaunch.targets import KUBERNETES
-
-SUCCESS = frozenset({"Complete", "Completed", "Succeeded"})
-NO_CODE = "no process of it left an exit code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,51 +63,6 @@ class ClusterRun:
 def pods_selector(job: str, kind: str, name: str) -> str:
     """Return the labels of the pods of a workload, whose kind is as in a manifest."""
     return f"{JOB_LABEL}={job},{workloads()[kind].pod_label}={name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """How a workload stands: `state` is pending, running, complete or failed; a failure has the cluster's words."""
-
-    state: str
-    reason: str = ""
-    words: str = ""
-    finished: float = 0.0
-
-    @property
-    def ended(self) -> bool:
-        """Whether it will start no more pods."""
-        return self.state in {"complete", "failed"}
-
-
-def result_of(thing: Object) -> Result:
-    """Return how a workload object stands, whatever its kind: by a pod's phase, else by its conditions."""
-    status = thing.get("status") or {}
-    if thing.get("kind") == POD.name:
-        return _of_pod(pod_from(thing))
-    for each in status.get("conditions") or ():
-        if each.get("status") == "True" and each.get("type") in {*SUCCESS, "Failed"}:
-            return Result(
-                "complete" if each["type"] in SUCCESS else "failed",
-                str(each.get("reason") or ""),
-                " ".join(str(each.get("message") or "").split()),
-                seconds(each["lastTransitionTime"]) if each.get("lastTransitionTime") else 0.0,
-            )
-    return Result("running" if status.get("ready") else "pending")
-
-
-def state_now(result: Result, pods: Iterable[Pod]) -> str:
-    """Return a workload's state by its pods: a Job calls a pod active that still waits."""
-    if result.ended:
-        return result.state
-    return "running" if any(pod.state == "running" for pod in pods) else "pending"
-
-
-def _of_pod(pod: Pod) -> Result:
-    if pod.phase in {"Succeeded", "Failed"}:
-        state = "complete" if pod.phase == "Succeeded" else "failed"
-        return Result(state, pod.reason, pod.words, pod.finished)
-    return Result("running" if pod.state == "running" else "pending")
 
 
 def pods_of_run(cluster: Cluster, run: ClusterRun) -> tuple[Pod, ...]:
@@ -182,22 +135,6 @@ def values_at(thing: Any, path: Path) -> Iterator[Any]:
         inner = [thing[key]] if thing.get(key) is not None else []
     for each in inner:
         yield from values_at(each, tuple(rest))
-
-
-def no_code(pods: Sequence[Pod]) -> str:
-    """Return why a run that failed has no exit code of a process that did, as a clause about its pods."""
-    if not pods:
-        return "its pods are gone, and their exit codes with them"
-    codes = [each.exit_code for each in pods if each.exit_code is not None]
-    return "no process of it failed by itself: all ended with exit code 0" if codes and not any(codes) else NO_CODE
-
-
-def exit_code_of(result: Result, pods: Iterable[Pod]) -> int | None:
-    """Return the code of the first node to fail, 0 of a run that completed; None where no process left one."""
-    if result.state == "complete":
-        return 0
-    failed = first_to_fail(pods)
-    return None if failed is None else failed.exit_code
 
 
 OWNER_KEY = KUBERNETES_LABEL_PREFIX + "owner"  # of the annotation and of the label

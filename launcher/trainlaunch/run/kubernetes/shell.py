@@ -15,6 +15,7 @@ from typing import Any
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB, POD
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -42,7 +43,8 @@ from trainlaunch.run.kubernetes.objects import (
 )
 from trainlaunch.run.kubernetes.pending import Reasons
 from trainlaunch.run.kubernetes.pods import Pod, pod_from
-from trainlaunch.run.kubernetes.runs import Identity, result_of, who_am_i
+from trainlaunch.run.kubernetes.results import result_of
+from trainlaunch.run.kubernetes.runs import Identity, who_am_i
 
 SHELL_LABEL, SHELL_OWNER = (KUBERNETES_LABEL_PREFIX + each for each in ("shell", "shell-owner"))
 MAX_SECONDS = 12 * 3600  # after which the cluster itself ends a shell, should nothing else have
@@ -115,9 +117,16 @@ class PodCommand:
             self._socket.shutdown()
 
 
-def run_in_pod(cluster: Cluster, pod: Pod, argv: Sequence[str], token: str, *, term: str | None) -> int:
+def run_in_pod(cluster: Cluster, pod: Pod, argv: Sequence[str], token: str, *, term: str | None, say: Say) -> int:
     """Run a command in a pod; `term` is the kind of its terminal, None for none. Raises TargetUnavailable."""
-    return run_inside(functools.partial(PodCommand, cluster, pod), argv, token, term=term)
+    code = run_inside(functools.partial(PodCommand, cluster, pod), argv, token, term=term)
+    if code is not None:
+        return code
+    say(
+        f"the connection to pod {pod.name} broke before the command ended, as when the kubelet of node {pod.node} or "
+        "the API server starts again: the command is stopped, and how it would have ended is unknown"
+    )
+    return EXIT_BEFORE_START
 
 
 @contextlib.contextmanager

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trainlaunch.diagnose import causes_json, explain_end, new_scanner
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnose.base.log_facts import LogFacts
-from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.backend import Say, ShmReading
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE, TAIL_BYTES
 from trainlaunch.run.base.run_query import Run
-from trainlaunch.run.base.shm_reading import highest, measured_line, peak_of
+from trainlaunch.run.base.shm_reading import highest, measured_line, peak_of, read_from_health
 from trainlaunch.run.base.store import (
     FAILED,
     PENDING,
@@ -28,23 +26,18 @@ from trainlaunch.run.base.store import (
     ShmStatus,
     WorkerStatus,
 )
-from trainlaunch.run.base.watch import UNHEALTHY
-from trainlaunch.run.kubernetes.api_errors import ApiRefused, ExecRefused
+from trainlaunch.run.kubernetes.api_errors import ExecRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.follow import End, end_of_run
+from trainlaunch.run.kubernetes.liveness import with_liveness
 from trainlaunch.run.kubernetes.logs import PodLog, is_silent
-from trainlaunch.run.kubernetes.output import Output, read_shm, with_last_word
+from trainlaunch.run.kubernetes.output import Output, read_health, with_last_word
 from trainlaunch.run.kubernetes.pending import GRACE, Reasons
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of
-from trainlaunch.run.kubernetes.runs import ClusterRun, exit_code_of, pod_now, pods_of_run, state_now
+from trainlaunch.run.kubernetes.results import DEADLINE_EXCEEDED, Result, exit_code_of, is_overdue, judged, state_now
+from trainlaunch.run.kubernetes.runs import ClusterRun, pod_now, pods_of_run
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import age, human_size
-
-# A Job's own words that tell more than its pods': the others only say that a pod failed.
-_OF_THE_WORKLOAD = "DeadlineExceeded"
-_OVERDUE = "longer than specified deadline"
-_BY_SIGNAL = 128
-_FAILED = "liveness probe failed: "
 
 
 def evidence_of_ended(cluster: Cluster, end: End, say: Say) -> Evidence:
@@ -74,8 +67,8 @@ def evidence_of_end(end: End, output: Output | None) -> Evidence:
     """Return what the cluster tells about the pod that decides an end, or about a run that never had one."""
     pod, result = end.pod, end.result
     reason, words = (pod.reason, pod.words) if pod is not None else ("", "")
-    if result is not None and (result.reason == _OF_THE_WORKLOAD or _OVERDUE in result.words):
-        reason, words = _OF_THE_WORKLOAD, result.words
+    if result is not None and is_overdue(result):  # it tells more than its pods: other words only say that one failed
+        reason, words = DEADLINE_EXCEEDED, result.words
     if end.how == "stuck" and end.wait is not None:
         reason, words = end.wait.reason, end.wait.sentence
         if pod is not None and pod.reason in GRACE:  # of others the status only says that they wait
@@ -117,26 +110,8 @@ def _whole_log(pod: Pod, output: Output | None) -> LogFacts | None:
 
 def _deleted(pod: Pod, reason: str) -> bool:
     """Whether somebody deleted a pod while it ran: a signal ended it, and the cluster names no cause of its own."""
-    return pod.deleting and not reason and not pod.oom_killed and (pod.exit_code or 0) > 128
-
-
-def with_liveness(cluster: Cluster, evidence: Evidence, pod: Pod | None) -> Evidence:
-    """Return the evidence of a pod's end with what its liveness probe had against it, where that ended it."""
-    if pod is None or not pod.has_liveness or pod.deleting or (evidence.exit_code or 0) <= _BY_SIGNAL:
-        return evidence
-    words = [" ".join(str(each.get("message", "")).split()) for each in _events(cluster, pod)]
-    ended = any("failed liveness probe" in each for each in words)
-    said = [each[len(_FAILED) :] for each in words if each.lower().startswith(_FAILED)]
-    return replace(evidence, unhealthy=said[-1].removeprefix(UNHEALTHY)) if ended and said else evidence
-
-
-def _events(cluster: Cluster, pod: Pod) -> list[Mapping[str, Any]]:
-    """Return the pod's events; none where they can't be read."""
-    path = f"/api/v1/namespaces/{cluster.namespace}/events"
-    with contextlib.suppress(ApiRefused, TargetUnavailable):
-        found = cluster.get(path, (("fieldSelector", f"involvedObject.uid={pod.uid}"),), what="list events")
-        return found.get("items") or []
-    return []
+    by_signal = pod.interrupted or (pod.exit_code or 0) > 128
+    return pod.deleting and not reason and not pod.oom_killed and by_signal
 
 
 _STATES = {"complete": SUCCEEDED, "failed": FAILED, "running": RUNNING, "pending": PENDING}
@@ -154,7 +129,7 @@ def status_of(
     cluster: Cluster, owned: Run, pods: Sequence[Pod], readings: Mapping[str, _PodShm] | None = None
 ) -> RunStatus:
     """Return a run's values; `readings` has what was read of its pods, by uid."""
-    run, result, attempts = owned.held, owned.held.result, attempts_of(pods)
+    run, result, attempts = owned.held, judged(owned.held.result, pods), attempts_of(pods)
     readings = readings or {}
     newest = sorted(pods, key=lambda each: (-attempts[each.uid], each.node_index or 0))
     last = max(attempts.values(), default=None)
@@ -213,12 +188,13 @@ def _container(pod: Pod, attempt: int, read: _PodShm | None) -> ContainerStatus:
 def _state_of(pod: Pod) -> str:
     if not pod.ended:
         return RUNNING if pod.state == "running" else PENDING
-    return SUCCEEDED if pod.exit_code == 0 or pod.phase == "Succeeded" else FAILED
+    return FAILED if pod.failed else SUCCEEDED
 
 
 def report(cluster: Cluster, owned: Run, say: Say) -> RunReport:
     """Look into a run's pods, and at why one waits or how it ended. Raises TargetUnavailable."""
-    run, result, pods = owned.held, owned.held.result, pods_of_run(cluster, owned.held)
+    run, pods = owned.held, pods_of_run(cluster, owned.held)
+    result = judged(run.result, pods)
     reasons = Reasons(cluster, run.main, job=None, patience=0)
     waits = () if result.ended else tuple(each.sentence for each in reasons.waits(pods, run.thing))
     readings = [_read_pod(cluster, pod) for pod in pods]
@@ -231,20 +207,21 @@ def report(cluster: Cluster, owned: Run, say: Say) -> RunReport:
         waits=waits, never_ran=silent, causes=tuple(causes_json(causes)), suggestion=suggestion or None
     )
     told = [f"waits      {each}" for each in waits] + [f"preflight  {NEVER_SPOKE}"] * silent
-    lines = (*_lines(cluster, run, pods, known.exit_code), *told, *_pod_lines(readings))
+    lines = (*_lines(cluster, run, result, pods, known.exit_code), *told, *_pod_lines(readings))
     bad = bool(known.exit_code) or silent or result.state == "failed"
     return RunReport(status, lines, (), causes, evidence, bad)
 
 
 def _read_pod(cluster: Cluster, pod: Pod) -> _PodShm:
     try:
-        return _PodShm(pod, read_shm(cluster, pod), "")
+        said = read_health(cluster, pod)
     except ExecRefused as refused:
         return _PodShm(pod, None, str(refused))
+    reading = read_from_health(said)
+    return _PodShm(pod, reading, "" if reading is not None else " ".join(said.split()))
 
 
-def _lines(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], code: int | None) -> Iterator[str]:
-    result = run.result
+def _lines(cluster: Cluster, run: ClusterRun, result: Result, pods: Sequence[Pod], code: int | None) -> Iterator[str]:
     yield f"job        {run.job} ({run.main} in {cluster.words})"
     why = f": {result.words or result.reason}" if result.state == "failed" and (result.words or result.reason) else ""
     ended = f", exit code {code}" if code is not None else ""
@@ -278,7 +255,8 @@ def _shm(read: _PodShm) -> str:
     reading, planned = read.reading, read.pod.planned
     size = f"size {human_size(read.pod.shm_size)}" if read.pod.shm_size else "size unlimited"
     if reading is None:
-        return f"{size}, not read: {read.unread or 'it has no health command'}"
+        why = "its health command says nothing" if read.pod.health_command else "it has no health command"
+        return f"{size}, not read: {read.unread or why}"
     parts = [f"used {human_size(reading.used)}", f"peak {human_size(reading.peak)}"]
     parts.append(f"size {human_size(reading.size)}" if reading.size else "size unlimited")
     if planned.need is not None and not planned.unsized:

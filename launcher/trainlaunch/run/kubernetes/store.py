@@ -31,7 +31,8 @@ from trainlaunch.run.kubernetes.objects import ForbiddenKinds
 from trainlaunch.run.kubernetes.output import look_inside, print_logs
 from trainlaunch.run.kubernetes.pods import Pod
 from trainlaunch.run.kubernetes.removal import remove_orphans, remove_runs
-from trainlaunch.run.kubernetes.runs import exit_code_of, owned_runs, pods_of_run, state_now, who_am_i
+from trainlaunch.run.kubernetes.results import exit_code_of, judged, state_now
+from trainlaunch.run.kubernetes.runs import owned_runs, pods_of_run, who_am_i
 from trainlaunch.run.kubernetes.shell import own_pod, run_in_pod
 from trainlaunch.run.kubernetes.status import evidence_of_ended, report, status_of
 from trainlaunch.run.kubernetes.up import follow, run_apart, start
@@ -95,7 +96,7 @@ class ClusterStore:
         return [self._row(each, pods_of_run(self.cluster, each.held)) for each in runs]
 
     def _row(self, owned: Run, pods: Sequence[Pod]) -> RunRow:
-        result = owned.held.result
+        result = judged(owned.held.result, pods)
         size = max((pod.shm_size for pod in pods), default=0)
         code = exit_code_of(result, pods) if result.ended else None
         return RunRow(owned, state_now(result, pods), code, format_size(size) if size else "-")
@@ -167,14 +168,14 @@ class ClusterStore:
         pod = min(pods, key=lambda each: each.node_index or 0)
         if len(pods) > 1 or len(runs) > 1:
             say(f"pod {pod.name}, the first of {len(pods)} that run")
-        return run_in_pod(self.cluster, pod, running_argv(command), new_token(), term=term)
+        return run_in_pod(self.cluster, pod, running_argv(command), new_token(), term=term, say=say)
 
     def own_shell(self, plan: LaunchPlan, term: str | None, say: Say) -> int:
         """Run it in the pod of a Job of its own, which the cluster removes."""
         cluster, token = self.cluster, new_token()
         say(f"{cluster.access.words} ({cluster.access.server}), namespace {cluster.namespace}")
         with own_pod(cluster, plan, token, say) as pod:
-            return run_in_pod(cluster, pod, planned_argv(plan), token, term=term)
+            return run_in_pod(cluster, pod, planned_argv(plan), token, term=term, say=say)
 
     def remove(self, runs: Sequence[Run], say: Say) -> None:
         """Delete them with all that their renderings made, and nothing else."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.errors import LaunchError
+from trainlaunch.exit_codes import EXIT_TRY_ELSEWHERE
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.console import (
@@ -31,11 +32,13 @@ from trainlaunch.run.base.watch import planned_shm
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.follow import End, Follower, FollowOptions
 from trainlaunch.run.kubernetes.launch import Launch
+from trainlaunch.run.kubernetes.liveness import with_liveness
 from trainlaunch.run.kubernetes.objects import delete, get_object, wait_until_gone
 from trainlaunch.run.kubernetes.output import Output
+from trainlaunch.run.kubernetes.pods import interruption
 from trainlaunch.run.kubernetes.removal import remove_expired
 from trainlaunch.run.kubernetes.runs import ClusterRun, Identity, who_am_i
-from trainlaunch.run.kubernetes.status import evidence_of_end, evidence_of_ended, with_liveness
+from trainlaunch.run.kubernetes.status import evidence_of_end, evidence_of_ended
 from trainlaunch.sanitize import shown
 
 
@@ -70,10 +73,20 @@ def goes_on(end: End) -> str:
 
 
 def verdict_on(end: End) -> str:
-    """Return what is said of an end that no process of the job made; empty for another."""
+    """Return what is said of an end that no process of the job made, or that is not what its 0 says; else empty."""
+    saved = saved_words(end)
     if end.how == "removed":
-        return "somebody removed the job while it was followed"
+        return "somebody removed the job while it was followed" + (f": {saved}" if saved else "")
+    if saved:
+        return saved
     return end.wait.given_up if end.how == "stuck" and end.wait is not None else ""
+
+
+def saved_words(end: End) -> str:
+    """Return what is said of a run whose deciding pod was told to end and ended with 0; empty for another."""
+    if end.exit_code != EXIT_TRY_ELSEWHERE or end.pod is None or end.pod.exit_code != 0:
+        return ""
+    return interruption(end.pod) if end.pod.interrupted or end.result is None else end.result.words
 
 
 def no_code_words(end: End) -> str:
@@ -157,7 +170,7 @@ def _followed(last: LastAttempt, down: str) -> Followed:
     """Return how the last attempt ended and why."""
     end = last.end
     verdict, remarks = verdict_on(end), tuple[str, ...]()
-    if end.how == "ended" and end.exit_code and not end.silent:
+    if end.how == "ended" and end.exit_code and not end.silent and not verdict:
         verdict = _failure(end, last.output)
     if end.how in {"ended", "stuck"}:
         remarks = (*last.output.remarks(succeeded=end.exit_code == 0), *_left(end, down))
