@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainlaunch.init.job_text import DraftOptions, draft
-from trainlaunch.init.script import read_script
-from trainlaunch.init.script_facts import Loader, Option, ScriptFacts, Value
+from trainlaunch.script.read_script import read_script
+from trainlaunch.script.script_facts import Loader, Option, ScriptFacts, Value
 
 __all__ = ["DraftOptions", "Loader", "Option", "ScriptFacts", "Value", "draft", "read_script"]

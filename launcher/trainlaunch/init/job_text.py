@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.init.loader_text import data_loader_block
-from trainlaunch.init.options import arguments, token_options
-from trainlaunch.init.script_facts import Option, ScriptFacts
 from trainlaunch.job.fields.table import JOB, named
+from trainlaunch.script.options import arguments, token_options, token_variables
+from trainlaunch.script.script_facts import Option, ScriptFacts
 from trainlaunch.units import UnreadableValue, parse_cpus
 from trainlaunch.yamltree.emitter import yaml_string
 
@@ -107,6 +107,9 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
             'Pass the planned values to the script\'s own options, like "--workers={num_workers}".'
         )
         return
+    variables = ", ".join(f'{name}: "{token}"' for name, token in token_variables(facts).items())
+    if variables:
+        yield f"env: {{{variables}}} # which the script reads"
     given = {each.dest for options in tokens.values() for each in options}
     left = [each for each in facts.options if each.dest not in given]
     required = [each.flag or each.dest for each in left if each.required]

@@ -27,7 +27,7 @@ from trainlaunch.run.base.console import (
     trapped_signals,
 )
 from trainlaunch.run.base.multi_node import containers_of_run
-from trainlaunch.run.base.run_evidence import without_secrets
+from trainlaunch.run.base.run_evidence import with_job, without_secrets
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
@@ -106,7 +106,8 @@ def _followed(outcome: Outcome, plan: LaunchPlan, redacted: Redactor) -> Followe
     kept = kept if plan.target_record.starts_container else "log is"
     them = "it" if plan.nodes == 1 else "them"
     kept = f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}"
-    return Followed(outcome.exit_code, without_secrets(outcome.evidence, redacted), verdict, (kept,))
+    evidence = without_secrets(with_job(outcome.evidence, plan.job), redacted)
+    return Followed(outcome.exit_code, evidence, verdict, (kept,))
 
 
 def _detached(

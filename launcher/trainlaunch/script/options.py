@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from trainlaunch.init.script_facts import OPTION, Loader, Option, ScriptFacts
-from trainlaunch.init.source import PythonSource
+from trainlaunch.script.script_facts import AUTO, OPTION, VARIABLE, Loader, Option, ScriptFacts
+from trainlaunch.script.source import PythonSource
 
 _FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_string", "DEFINE_bool", "DEFINE_boolean", "DEFINE_enum")
 
@@ -60,6 +60,7 @@ def _declared(call: ast.Call, names: list[str], source: PythonSource, changed: s
         place=source.place(call),
         changed=spelled in changed,
         joined=flag.startswith("--"),
+        names=tuple(flags),
     )
 
 
@@ -98,7 +99,7 @@ def token_options(facts: ScriptFacts, *, workers_certain: bool) -> dict[str, lis
 
 def takes_auto(loader: Loader) -> bool:
     """Whether a loader's workers come from the plan."""
-    return loader.settings["num_workers"].kind in {OPTION, "auto"}
+    return loader.settings["num_workers"].kind in {OPTION, AUTO, VARIABLE}
 
 
 def _leading(facts: ScriptFacts) -> tuple[Loader, ...]:
@@ -117,6 +118,12 @@ def _of_loaders(facts: ScriptFacts, setting: str, loaders: Iterable[Loader]) -> 
 
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def token_variables(facts: ScriptFacts) -> dict[str, str]:
+    """Return the variables of the environment that loaders take their workers from, with the token for each."""
+    taken = (each.settings["num_workers"] for each in facts.loaders)
+    return {each.text: "{num_workers}" for each in taken if each.kind == VARIABLE}
 
 
 def arguments(tokens: dict[str, list[Option]]) -> list[str]:

@@ -9,9 +9,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from trainlaunch.init.resolve import Program, Scope
-from trainlaunch.init.script_facts import KNOWN, OPTION, Loader, Option, Value
-from trainlaunch.init.source import PythonSource
+from trainlaunch.script.resolve import Program, Scope
+from trainlaunch.script.script_facts import KNOWN, OPTION, Loader, Option, Value
+from trainlaunch.script.source import PythonSource
 
 _HUGGING_FACE = ("transformers.", "trl.", "sentence_transformers.", "setfit.")
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import UsageError
-from trainlaunch.init.callees import Site
-from trainlaunch.init.frameworks import (
+from trainlaunch.repository.regular_files import open_regular
+from trainlaunch.script.callees import Site
+from trainlaunch.script.frameworks import (
     expects_torchrun,
     hugging_face,
     look_ahead,
@@ -15,13 +16,12 @@ from trainlaunch.init.frameworks import (
     shared_settings,
     starts_ranks,
 )
-from trainlaunch.init.loader_calls import calls_of, loaders_of
-from trainlaunch.init.options import options_of
-from trainlaunch.init.resolve import Program
-from trainlaunch.init.script_facts import ScriptFacts, Turns
-from trainlaunch.init.source import MAX_BYTES, PythonSource, imported, parse
-from trainlaunch.init.turns import turns_of
-from trainlaunch.repository.regular_files import open_regular
+from trainlaunch.script.loader_calls import calls_of, loaders_of
+from trainlaunch.script.options import options_of
+from trainlaunch.script.resolve import Program
+from trainlaunch.script.script_facts import ScriptFacts, Turns
+from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
+from trainlaunch.script.turns import turns_of
 
 _DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an expression of Python too
 
