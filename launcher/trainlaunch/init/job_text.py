@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.init.loader_text import data_loader_block
@@ -15,6 +16,8 @@ from trainlaunch.script.script_facts import Option, ScriptFacts
 from trainlaunch.units import UnreadableValue, parse_cpus
 from trainlaunch.yamltree.emitter import yaml_string
 
+GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
+MAX_NAME = 50  # leaves room for a target's suffix
 WORKSPACE = "/workspace"
 _PLAIN = re.compile(r"[A-Za-z_/](?:[\w./@+-]|:(?=[\w]))*|-{1,2}[A-Za-z][\w-]*|\.{1,2}(?:/[\w.-]+)*", re.ASCII)
 _WORDS = re.compile(r"(?i)null|true|false|yes|no|on|off|y|n")
@@ -64,6 +67,15 @@ def draft(asked: DraftOptions, facts: ScriptFacts | None = None) -> str:
         _kubernetes(asked),
     ]
     return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def job_name(script: Path | None) -> str:
+    """Return what a job is called: as its script, or as the folder of one that every project has."""
+    if script is None:
+        return "my-job"
+    word = script.stem if script.stem.lower() not in GENERIC else script.resolve().parent.name
+    name = re.sub(r"[^a-z0-9]+", "-", word.lower())[:MAX_NAME].strip("-") or "train"
+    return name if len(name) > 1 else f"{name}-job"  # an engine's container names have two characters
 
 
 def scalar(text: str) -> str:

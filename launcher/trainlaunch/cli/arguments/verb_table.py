@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 # Verb → summary. The module is cli/verbs/VERB.py; it has USAGE and run.
 VERBS = {
+    "run": "run a command with the right sizes and no job file; its terminal, signals and exit code are its own",
     "up": "start the job and follow it; the exit code is the job's own",
     "plan": "show what is decided for a job, each number with its derivation and origin",
     "render": "print or write the job as docker run, Compose or Kubernetes text",
@@ -33,9 +34,9 @@ VERBS = {
     "down": "stop a run and remove all that it made",
 }
 # Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
-VERBS_WITH_THE_JOBS_CODE = {"up", "wait", "attach", "shell"}
+VERBS_WITH_THE_JOBS_CODE = {"run", "up", "wait", "attach", "shell"}
 # Verbs that run what stands after `--`.
-VERBS_WITH_A_COMMAND = {"shell"}
+VERBS_WITH_A_COMMAND = {"run", "shell"}
 
 
 class Argument(NamedTuple):

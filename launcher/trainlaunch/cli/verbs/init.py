@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import functools
 import os
-import re
 import shlex
 import tempfile
 from collections.abc import Iterator
@@ -28,8 +27,6 @@ from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
 from trainlaunch.yamltree.text_file import read_at_most
 
-GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
-MAX_NAME = 50  # leaves room for a target's suffix
 USAGE = Usage(
     examples=(
         "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
@@ -90,14 +87,14 @@ def _refuse_link(named: str, args: argparse.Namespace) -> None:
 
 def _drafted(args: argparse.Namespace) -> str:
     """Return a draft from flags, and from the script where one is named."""
-    from trainlaunch.init import DraftOptions, draft, read_script
+    from trainlaunch.init import DraftOptions, draft, job_name, read_script
 
     target: Path | None = args.write_to
     script = Path(args.script) if args.script else None
     facts = read_script(script) if script else None
     source, program = _seen_from(target.parent if target else Path(), script) if script else (".", "train.py")
     asked = DraftOptions(
-        name=args.name or _name(script),
+        name=args.name or job_name(script),
         image=args.image,
         cpus=args.cpus,
         memory=args.memory,
@@ -143,14 +140,6 @@ def _seen_from(folder: Path, script: Path) -> tuple[str, str]:
     if ".." not in relative.parts:
         return ".", relative.as_posix()
     return relative.parent.as_posix(), script.name
-
-
-def _name(script: Path | None) -> str:
-    if script is None:
-        return "my-job"
-    word = script.stem if script.stem.lower() not in GENERIC else script.resolve().parent.name
-    name = re.sub(r"[^a-z0-9]+", "-", word.lower())[:MAX_NAME].strip("-") or "train"
-    return name if len(name) > 1 else f"{name}-job"  # an engine's container names have two characters
 
 
 def _plan(text: str, *, policy: Path | None = None, lying_at: Path | None = None, reach: Reach = ITS_OWN) -> None:

@@ -99,11 +99,14 @@ def deciding_workers(job: JobSpec) -> WorkersDecision:
     return next((each for each in every if each.kind != "plan"), every[0] if every else UNKNOWN)
 
 
-def workers_decisions(job: JobSpec) -> tuple[WorkersDecision, ...]:
-    """Return who decides for each loader of the script; one for all where only the command is known."""
+def workers_decisions(job: JobSpec, facts: ScriptFacts | None = None) -> tuple[WorkersDecision, ...]:
+    """Return who decides for each loader of the script; one for all where only the command is known.
+
+    `facts` are those of a script that the user named, wherever it lies.
+    """
     if job.data_loader.inject == OVERRIDING:
         return (WorkersDecision("plan", "data_loader.inject"),)
-    facts = _script_of(job)
+    facts = facts or _script_of(job)
     if facts is not None and facts.loaders:
         return tuple(_of_loader(job, each) for each in facts.loaders)
     return tuple(_of_probe(job)) or (_of_command(job) or _of_variables(job) or UNKNOWN,)
