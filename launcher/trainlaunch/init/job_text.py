@@ -183,7 +183,9 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
             f"{facts.distributed} joins the processes that a launcher starts. This block starts that many with "
             "torchrun, in front of the same command:"
         )
-        yield f"{'' if count > 1 else '# '}torchrun: {{nproc_per_node: {max(count, 2)}}}"
+        certain = facts.needs_launcher or count > 1
+        number = count if certain and count else 2
+        yield f"{'' if certain else '# '}torchrun: {{nproc_per_node: {number}}}"
     elif asked.gpu_count > 1:
         yield "ranks_per_container: 1 # the training processes"
         yield from comment_lines(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Set
 from trainlaunch.diagnostics import Diagnostic, Severity, errors_among
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.ceilings import Policy
+from trainlaunch.job.command_script import script_on_this_machine
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan import make_plan
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -65,6 +66,13 @@ def shell_rules() -> tuple[PlanRule, ...]:
     return (job_process.pipe_hides_exit_code, job_process.background_hides_exit_code, job_process.shell_hides_signals)
 
 
+def script_rules() -> tuple[PlanRule, ...]:
+    """Return the rules of a script that is read; most plans are made where it isn't."""
+    from trainlaunch.rules.plan import job_process
+
+    return (job_process.required_argument_missing,)
+
+
 def measured_rules() -> tuple[PlanRule, ...]:
     """Return the rules of a plan whose lock has measurements; most have none."""
     from trainlaunch.rules.plan import measurements
@@ -93,7 +101,16 @@ def policy_rules() -> tuple[PlanRule, ...]:
 
 def plan_rules() -> tuple[PlanRule, ...]:
     """Return every rule of plans."""
-    return (*NUMBERS, *SIZES, *policy_rules(), *REMARKS, *measured_rules(), *device_rules(), *shell_rules())
+    return (
+        *NUMBERS,
+        *SIZES,
+        *policy_rules(),
+        *REMARKS,
+        *measured_rules(),
+        *device_rules(),
+        *shell_rules(),
+        *script_rules(),
+    )
 
 
 def plan_job(job: JobSpec, *, name: str | None = None) -> LaunchPlan:
@@ -116,6 +133,8 @@ def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     Raises JobFileRejected with every error, and the warnings beside them.
     """
     problems = [*_name_of_service(plan), *_found(NUMBERS, plan), *_sizes(plan)]
+    if script_on_this_machine(plan.job) is not None:
+        problems += _found(script_rules(), plan)
     if plan.job.policy is not None:
         problems += _found(policy_rules(), plan)
         problems += _severities(plan.job.policy)

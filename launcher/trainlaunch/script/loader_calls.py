@@ -53,7 +53,7 @@ def _made(program: Program, source: PythonSource, call: ast.Call) -> Iterator[Lo
         calls = program.calls.get(function.name, [])
         for site, where in calls:
             called = replace(scope, called={function: (site, where)})
-            for name in names_of(where, site):
+            for name in names_of(where, site, tidy(function.name) if "loader" in function.name else "train"):
                 yield _loader(called, call, name)
         if calls:
             return
@@ -176,8 +176,11 @@ def _only_return(source: PythonSource, name: str) -> ast.expr | None:
     return None
 
 
-def names_of(source: PythonSource, call: ast.Call) -> list[str]:
-    """Return the names of the loaders that a call makes: more than one where a comprehension makes several."""
+def names_of(source: PythonSource, call: ast.Call, unnamed: str = "train") -> list[str]:
+    """Return the names of the loaders that a call makes: more than one where a comprehension makes several.
+
+    `unnamed` is what one is called that nothing around the call names.
+    """
     node: ast.AST = call
     index: int | None = None
     for outer in source.around(call):
@@ -194,9 +197,9 @@ def names_of(source: PythonSource, call: ast.Call) -> list[str]:
         if name is not None:
             return [tidy(name)]
         if isinstance(outer, (Function, ast.ClassDef)):
-            return [tidy(outer.name) if "loader" in outer.name else "train"]
+            return [tidy(outer.name) if "loader" in outer.name else unnamed]
         node = outer
-    return ["train"]
+    return [unnamed]
 
 
 def _name_beside(node: ast.AST, outer: ast.AST, index: int | None) -> str | None:

@@ -81,6 +81,24 @@ def _literal(node: ast.expr) -> object:
     return value
 
 
+def required_options(script: PythonSource, options: Iterable[Option]) -> tuple[Option, ...]:
+    """Return what a script's own parser, of argparse, can't do without; nothing where something may change that."""
+    called = [name.rpartition(".")[2] for _, name in script.calls]
+    parses = [node for node, name in script.calls if name.rpartition(".")[2] in {"parse_args", "parse_known_args"}]
+    alone = called.count("ArgumentParser") == 1 and len(parses) == 1 and not (parses[0].args or parses[0].keywords)
+    if not alone or {"add_subparsers", "set_defaults", "parse_intermixed_args"} & {*called}:
+        return ()
+    own = {script.place(node): node for node, name in script.calls if name.rpartition(".")[2] == "add_argument"}
+    return tuple(each for each in options if each.required and each.place in own and _is_plain(own[each.place]))
+
+
+def _is_plain(call: ast.Call) -> bool:
+    """Whether an argument that nothing else supplies takes at least one word: no count of words that may be none."""
+    stated = {each.arg: each.value for each in call.keywords}
+    count = _literal(stated["nargs"]) if "nargs" in stated else 1
+    return None not in stated and (count == "+" or (isinstance(count, int) and count > 0)) and "action" not in stated
+
+
 def token_options(facts: ScriptFacts, *, workers_certain: bool) -> dict[str, list[Option]]:
     """Return the options that take each token, by token.
 

@@ -13,11 +13,12 @@ from trainlaunch.script.frameworks import (
     hugging_face,
     look_ahead,
     names_cuda,
+    needs_launcher,
     shared_settings,
     starts_ranks,
 )
 from trainlaunch.script.loader_calls import calls_of, loaders_of
-from trainlaunch.script.options import options_of
+from trainlaunch.script.options import options_of, required_options
 from trainlaunch.script.resolve import Program
 from trainlaunch.script.script_facts import ScriptFacts, Turns
 from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
@@ -43,6 +44,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
     program = Program(sources, {each.dest: each for each in options})
     starter, ranks, place = starts_ranks(program)
+    fails_alone = needs_launcher(program)
     loaders = loaders_of(program)
     several = len(loaders) > 1 and not trainers  # a Trainer's own run as it likes
     return ScriptFacts(
@@ -54,7 +56,9 @@ def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
         notes=notes or look_ahead(program),
         starts_ranks=f"{place}: {starter}" if starter else "",
         ranks=ranks,
-        distributed="" if starter else expects_torchrun(program),
+        distributed="" if starter else expects_torchrun(program) or fails_alone,
+        needs_launcher=not starter and bool(fails_alone),
+        required=required_options(sources[0], options),
         cuda=names_cuda(program),
         read=tuple(each.name for each in sources),
     )

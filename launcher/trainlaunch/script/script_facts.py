@@ -69,7 +69,9 @@ class ScriptFacts:
     """All that was found. `notes` are whole sentences for the job file; `shared` are data_loader's own settings.
 
     `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `distributed`: where the
-    script expects torchrun to, `cuda`: where it names CUDA; each a place, or ``. `read` are the files that were read.
+    script expects torchrun to, `needs_launcher`: it fails without one, `required`: options and arguments of its own
+    parser without which it surely ends, `cuda`: where it names CUDA; each a place, or ``. `read` are the files that
+    were read.
     """
 
     path: str
@@ -81,5 +83,7 @@ class ScriptFacts:
     starts_ranks: str = ""
     ranks: int | None = None
     distributed: str = ""
+    needs_launcher: bool = False
+    required: tuple[Option, ...] = ()
     cuda: str = ""
     read: tuple[str, ...] = ()

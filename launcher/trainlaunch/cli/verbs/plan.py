@@ -40,7 +40,7 @@ USAGE = Usage(
     ),
     exit_codes=CONTRACT_EXIT_CODES,
     arguments=(
-        *job_arguments(),
+        *job_arguments(usual=True),
         OUTPUT_ARGUMENT,
     ),
 )

@@ -106,13 +106,14 @@ def workers_decisions(job: JobSpec, facts: ScriptFacts | None = None) -> tuple[W
     """
     if job.data_loader.inject == OVERRIDING:
         return (WorkersDecision("plan", "data_loader.inject"),)
-    facts = facts or _script_of(job)
+    facts = facts or script_facts(job)
     if facts is not None and facts.loaders:
         return tuple(_of_loader(job, each) for each in facts.loaders)
     return tuple(_of_probe(job)) or (_of_command(job) or _of_variables(job) or UNKNOWN,)
 
 
-def _script_of(job: JobSpec) -> ScriptFacts | None:
+def script_facts(job: JobSpec) -> ScriptFacts | None:
+    """Return what the text of a job's script says; None where it isn't in a folder that the job mounts from here."""
     path = script_on_this_machine(job)
     if path is None or not ITS_OWN.holds(path, Path(job.path)):
         return None
@@ -125,6 +126,13 @@ def _read(path: Path) -> ScriptFacts | None:
         return read_script(path)
     except UsageError:
         return None
+
+
+def arguments_of(job: JobSpec) -> tuple[str, ...] | None:
+    """Return the words that a job's script gets; None where it runs none, or several commands do."""
+    words = list(job_commands(job))
+    found = command_script(words[0]) if len(words) == 1 and job.script is None else None
+    return None if found is None else tuple(words[0][found.at + 1 :])
 
 
 def _of_loader(job: JobSpec, loader: Loader) -> WorkersDecision:
