@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from trainlaunch.init.command_text import with_loader_fields
 
 from tests.conftest import ROOT, Runs
 from tests.run.terminal import on_terminal, resize
@@ -174,6 +175,35 @@ def test_workers_that_reach_nothing_are_an_error_before_the_start(
     (tmp_path / "train.py").write_text(f"{LOADER}import c\nDataLoader([], 8, num_workers=c.read()['x'])")
     ran = trainlaunch("run", "--workers", "2", "--", "python3", "train.py")
     assert "--workers 2 reaches no DataLoader" in ran.stderr
+
+
+def test_a_run_leaves_its_job_file_and_says_so_once(tmp_path: Path, trainlaunch: Runs, env: dict[str, str]) -> None:
+    """It plans as the run was planned: the same words, folder and workers; a run that was none has none."""
+    script = f"import sys\nprint(sys.argv[1:])\nsys.exit()\n{LOADER}{PARSED}DataLoader([], 8, num_workers=a.workers)"
+    (tmp_path / "train.py").write_text(script)
+    command, told = [*RUN, "--", "python3", "train.py", "a b"], {**os.environ, **env}
+    first, second = (
+        subprocess.run(command, cwd=tmp_path, env=told, capture_output=True, check=False) for _ in range(2)
+    )
+    assert b"init --from" in first.stderr
+    assert b"init --from" not in second.stderr
+    run = second.stderr.split()[2].decode()
+    job = tmp_path / "job.yaml"
+    job.write_text(trainlaunch("init", "--from", run).stdout)
+    planned = json.loads(trainlaunch("plan", str(job), "-o", "json").stdout)
+    assert (planned["argv"], planned["num_workers"], planned["target"]) == (["python3", "train.py", "a b"], 4, "local")
+    assert "run 0123abcd has no job file" in trainlaunch("init", "--from", "0123abcd").stderr
+
+
+def test_what_a_run_measured_stands_in_its_job_file() -> None:
+    """Fields that the script's own text gives stay as they are."""
+    text = "name: a\ndata_loader:\n  num_workers: 2 # train.py:3\n  # batch_bytes: …\n"
+    made = with_loader_fields(text, {"num_workers": "4", "batch_bytes": "{size: 1Mi, tensors: 1}"}, "measured")
+    assert made.splitlines()[2:4] == [
+        "  batch_bytes: {size: 1Mi, tensors: 1} # measured",
+        "  num_workers: 2 # train.py:3",
+    ]
+    assert with_loader_fields("name: a\n", {"num_workers": "4"}, "x") == "name: a\ndata_loader:\n  num_workers: 4 # x\n"
 
 
 def test_what_is_no_command_names_what_is_meant(trainlaunch: Runs) -> None:

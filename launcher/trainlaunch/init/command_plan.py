@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, UsageError
-from trainlaunch.init.command_text import CommandOptions, command_text
+from trainlaunch.init.command_text import CommandOptions, command_text, with_loader_fields
 from trainlaunch.init.job_text import job_name
 from trainlaunch.job.command_script import CommandScript, command_script
 from trainlaunch.job.reading.job_reader import read_job
@@ -76,7 +76,16 @@ def command_plan(command: Sequence[str], asked: CommandNumbers, env: Mapping[str
         options, sets = _with_workers(options, decisions, asked.workers)
     text = command_text(options, facts)
     job = _read(text, [*sets, *asked.sets])
-    return CommandPlan(plan_job(job, name=f"{job.name[:50]}-{run[:4]}"), workers_decisions(job, facts), facts, text)
+    plan = plan_job(job, name=f"{job.name[:50]}-{run[:4]}")
+    return CommandPlan(plan, workers_decisions(job, facts), facts, with_loader_fields(text, _shared(sets), "as it ran"))
+
+
+def _shared(sets: Iterable[str]) -> dict[str, str]:
+    """Return the fields of data_loader among `sets`, those that all loaders have alike by their common name."""
+    found: dict[str, set[str]] = {}
+    for field, _, value in (each.partition("=") for each in sets):
+        found.setdefault(field.rpartition(".")[2], set()).add(value)
+    return {name: values.pop() for name, values in found.items() if len(values) == 1}
 
 
 def _read(text: str, sets: Sequence[str]) -> JobSpec:

@@ -34,6 +34,18 @@ def command_text(options: CommandOptions, facts: ScriptFacts | None) -> str:
     return "\n".join(_lines(options, facts)) + "\n"
 
 
+def with_loader_fields(text: str, fields: Mapping[str, str], why: str) -> str:
+    """Return a job file whose data_loader states these fields as well, where it doesn't yet; `why` is a comment."""
+    lines = text.splitlines()
+    head = "data_loader:"
+    at = lines.index(head) if head in lines else len(lines)
+    if at == len(lines):
+        lines.append(head)
+    stated = "\n".join(line for line in lines[at:] if not line.lstrip().startswith("#"))
+    missing = [f"  {name}: {value} # {why}" for name, value in fields.items() if f"{name}: " not in stated]
+    return "\n".join([*lines[: at + 1], *missing, *lines[at + 1 :]]) + "\n"
+
+
 def _lines(options: CommandOptions, facts: ScriptFacts | None) -> Iterator[str]:
     yield f"name: {yaml_string(options.name)}"
     yield "target: local"

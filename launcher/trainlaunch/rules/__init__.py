@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Set
+from pathlib import Path
 
 from trainlaunch.diagnostics import Diagnostic, Severity, errors_among
 from trainlaunch.errors import JobFileRejected
@@ -16,8 +17,11 @@ from trainlaunch.job.command_script import script_on_this_machine
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan import make_plan
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.repository.regular_files import read_regular
+from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.base.rule import PlanRule
 from trainlaunch.rules.plan import code_mounts, rank_counts, sizes, target_effects
+from trainlaunch.units import MIB
 
 # In each group in the order in which findings are printed.
 NUMBERS: tuple[PlanRule, ...] = (
@@ -47,6 +51,11 @@ REMARKS: tuple[PlanRule, ...] = (
     target_effects.attempts_without_checkpoint,
     target_effects.backoff_of_cluster,
 )
+
+MAX_SCRIPT_BYTES = MIB
+_REQUIRES = re.compile(
+    rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True"""
+)  # a positional, or one stated so
 
 # Codes of rules that are gone, which policies may still name: a code is never given to another rule.
 RETIRED = frozenset({"TL403"})
@@ -133,7 +142,7 @@ def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     Raises JobFileRejected with every error, and the warnings beside them.
     """
     problems = [*_name_of_service(plan), *_found(NUMBERS, plan), *_sizes(plan)]
-    if script_on_this_machine(plan.job) is not None:
+    if _may_require_arguments(plan.job):
         problems += _found(script_rules(), plan)
     if plan.job.policy is not None:
         problems += _found(policy_rules(), plan)
@@ -144,6 +153,17 @@ def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     if errors_among(found):
         raise JobFileRejected(found)
     return found
+
+
+def _may_require_arguments(job: JobSpec) -> bool:
+    """Whether a job's script is here and may require arguments: most don't, and reading one whole takes a while."""
+    path = script_on_this_machine(job)
+    if path is None or not ITS_OWN.holds(path, Path(job.path)):
+        return False
+    try:
+        return _REQUIRES.search(read_regular(path, MAX_SCRIPT_BYTES)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def _remarks(plan: LaunchPlan) -> Iterator[PlanRule]:

@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING
 from trainlaunch.cli.output.run_output import Screen, framed_diagnosis
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.init.command_plan import CommandPlan, python_of
+from trainlaunch.init.command_text import with_loader_fields
+from trainlaunch.plan.plan_label import planned_of
+from trainlaunch.run.base.private_files import state_root
+from trainlaunch.run.base.shm_reading import batch_of, size_of_batch
+from trainlaunch.run.run_record import RunRecord
 from trainlaunch.units import counted, format_duration, human_size
 
 if TYPE_CHECKING:
@@ -95,7 +100,30 @@ def _other_environment(program: str) -> str:
     return f".venv here is not active: this is {program}"
 
 
-def teller_of_command(run: str, screen: Screen, streams: Streams, *, quiet: bool) -> Tell:
+def keep_job_file(planned: CommandPlan, run: str) -> None:
+    """Keep the job file that the run would have had, with what it measured of a batch, for `init --from`."""
+    kept = RunRecord(run)
+    peak = kept.peak(1, None)
+    batch = None if peak is None else batch_of(planned_of(planned.plan), peak)
+    size = {} if batch is None else {"batch_bytes": f"{{size: {size_of_batch(batch)}, tensors: 1}}"}
+    kept.keep_text(with_loader_fields(planned.text, size, f"measured of run {run}") if size else planned.text)
+
+
+def first_hint(planned: CommandPlan, run: str) -> str:
+    """Return how to keep the job, once for each script; empty where it was said, or can't be noted as said."""
+    path = planned.facts and str(Path(planned.facts.path).resolve())
+    noted = state_root().parent / "hinted"
+    try:
+        known = noted.read_text().splitlines() if noted.exists() else []
+        if not path or path in known:
+            return ""
+        noted.write_text("\n".join([*known[-999:], path]) + "\n")
+    except (OSError, UnicodeError):
+        return ""
+    return f"`trainlaunch init --from {run} >job.yaml` writes its job file, with what this run measured"
+
+
+def teller_of_command(planned: CommandPlan, run: str, screen: Screen, streams: Streams, *, quiet: bool) -> Tell:
     """Return what says how a command ended, and why where its own last words don't."""
     begun = time.monotonic()
 
@@ -109,6 +137,10 @@ def teller_of_command(run: str, screen: Screen, streams: Streams, *, quiet: bool
             screen.line(framed_diagnosis(diagnosis, style_of(streams.err)))
         if not quiet or causes:
             screen.say(_ending(followed, run, time.monotonic() - begun))
+        keep_job_file(planned, run)
+        hint = "" if quiet or followed.exit_code else first_hint(planned, run)
+        if hint:
+            screen.say(hint)
 
     return tell
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Iterator
@@ -42,7 +43,7 @@ USAGE = Usage(
             dest="source",
             metavar="FILE",
             help="take over what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
-            "devcontainer.json, a GitHub workflow, or a rendering; - is stdin",
+            "devcontainer.json, a GitHub workflow, or a rendering; - is stdin. Or the id of a run of `trainlaunch run`",
         ),
         argument("--pick", metavar="NAME", help="which container of --from, where it starts several"),
         argument("--name", help="the job's name (default: the script's, or its folder's)"),
@@ -68,7 +69,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
             [Diagnostic("TL118", "--pick names a container of --from, which is not given", "add --from FILE")]
         )
     _refuse_link(args.source or args.script or "-", args)
-    text = _taken_over(args, streams) if args.source is not None else _drafted(args)
+    text = _of_run(args.source) if args.source else None
+    text = text or (_taken_over(args, streams) if args.source is not None else _drafted(args))
     if target is None:
         streams.result(text)
     else:
@@ -83,6 +85,25 @@ def _refuse_link(named: str, args: argparse.Namespace) -> None:
     led_away = link_outside(Path(named), reach_of(args), "name the file itself")
     if led_away:
         raise UsageError([led_away])
+
+
+def _of_run(source: str) -> str | None:
+    """Return the job file of a run that `run` started without one; None where --from names something else."""
+    if not re.fullmatch(r"[0-9a-f]{8}", source) or os.path.lexists(source):
+        return None
+    from trainlaunch.run.base.private_files import UnusableState
+    from trainlaunch.run.run_record import RunRecord
+
+    try:
+        text = RunRecord(source).text()
+    except UnusableState as cause:
+        text, why = "", str(cause)
+    else:
+        why = "a run that `trainlaunch run` started on this host keeps one, for 30 days"
+    if not text:
+        fix = "name a run of `trainlaunch ps --target local`, or a file"
+        raise UsageError([Diagnostic("TL118", f"--from: run {source} has no job file", fix, why=why)])
+    return text
 
 
 def _drafted(args: argparse.Namespace) -> str:

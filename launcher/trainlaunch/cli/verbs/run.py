@@ -89,7 +89,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         terminal=terminal,
         run=run_id,
     )
-    tell = teller_of_command(run_id, screen, streams, quiet=args.quiet)
+    tell = teller_of_command(planned, run_id, screen, streams, quiet=args.quiet)
     with opened_store(argparse.Namespace(context=None, namespace=None), (planned.plan.target,)) as store:
         return store.start(planned.plan, _console(screen, terminal), how, tell)
 
