@@ -53,9 +53,7 @@ REMARKS: tuple[PlanRule, ...] = (
 )
 
 MAX_SCRIPT_BYTES = MIB
-_REQUIRES = re.compile(
-    rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True"""
-)  # a positional, or one stated so
+_REQUIRES = re.compile(rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True""")  # a positional, or one stated so
 
 # Codes of rules that are gone, which policies may still name: a code is never given to another rule.
 RETIRED = frozenset({"TL403"})
