@@ -44,6 +44,11 @@ WAYS: dict[str, tuple[str, list[str], dict[str, str], str, str, str]] = {
     ),
     "override": (CONFIG, ["data.num_workers=8"], {}, "env", "override", "write data.num_workers=2 in command"),
     "not passed": (CONFIG, [], {}, "env", "unknown", "lower it to 2 where the script sets it, and set "),
+    "spread over a default": (
+        "def made(workers=4):\n    return DataLoader([], 8, num_workers=workers)\n"
+        "made(**read('conf.yaml'))\n",
+        [], {}, "env", "unknown", "lower it to 2 where the script sets it",
+    ),
     "left to torch": ("loader = DataLoader([], 8)\n", [], {}, "env", "library", "write num_workers=2 at train.py:3"),
     "left to torch, injected": ("loader = DataLoader([], 8)\n", [], {}, "num_workers", "plan", "set data_loader.num_w"),
 }  # fmt: skip

@@ -156,6 +156,8 @@ class Scope:
             stated[name] = call.args[names.index(name)]
         if name in stated:
             return self._deeper(source, call).value(stated[name])
+        if any(each.arg is None for each in call.keywords) or any(isinstance(each, ast.Starred) for each in call.args):
+            return None  # what is spread into the call may hold it
         default = _parameters(function)[name]
         return self.value(default) if default is not None else None
 
