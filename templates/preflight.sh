@@ -181,6 +181,10 @@ elif ( # bash keeps a long text in TMPDIR; a file __pycache__ stops Python from 
 ) 2>/dev/null; then export TRAINLAUNCH_INSIDE="$tl_parts" PYTHONPATH="$tl_inside${PYTHONPATH:+:$PYTHONPATH}"
 else tl_say "warning: $tl_user can't write $tl_inside, so $tl_parts is off"; fi
 #: end
+#: variables
+# Those of env stand in front as NAME=VALUE while tokens are filled, since a token in them ends as an argument's does.
+for tl_key in $tl_filled; do eval "set -- \"$tl_key=\${$tl_key-}\" \"\$@\""; done
+#: end
 #: tokens
 for tl_arg; do tl_key=${tl_arg##*=}; case $tl_key in # a token stands alone or ends its argument after an equals sign
   '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;
@@ -189,6 +193,9 @@ for tl_arg; do tl_key=${tl_arg##*=}; case $tl_key in # a token stands alone or e
     tl_list=${tl_key#?} tl_list=${tl_list%?} ;;
   *) tl_list=$tl_key ;;
   esac; shift; set -- "$@" "${tl_arg%"$tl_key"}$tl_list"; done
+#: end
+#: variables
+for tl_key in $tl_filled; do export "${1?}"; shift; done
 #: end
 tl_say "preflight passed: /dev/shm $tl_shm (${tl_asks:-needs $tl_needs}), memory $tl_mem, \
 $tl_cpus CPUs, num_workers $tl_workers"

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "launcher" / "trainlaunch"
 LAYERS = (
     *("units", "least_shm", "gpu_names", "exit_codes", "did_you_mean", "sanitize", "diagnostics", "errors"),
     *("manuals", "targets", "kinds", "repository"),
-    *("yamltree", "formats", "templating", "job", "policy", "plan", "container", "rules", "render", "verify"),
+    *("yamltree", "formats", "templating", "script", "job", "policy", "plan", "container", "rules", "render", "verify"),
     *("committed", "lint", "diagnose"),
     *("inside", "api", "run", "measure", "init", "cli"),
 )

@@ -59,7 +59,11 @@ def test_swapped_letters_of_a_verb_are_a_typo(trainlaunch: Runs) -> None:
         (["plan", "job.yaml", "--taget=docker"], "write --target"),
         (["plan", "job.yaml", "--target", "dockr"], "write --target docker"),
         (["plan", "job.yaml", "-o", "jsno"], "write --output json"),
-        (["plan", "job.yaml", "--memory", "8Gi"], "`trainlaunch plan --help` tells what it takes"),
+        (
+            ["plan", "job.yaml", "--memory", "8Gi"],
+            "write --set resources.memory=8Gi, or resources.memory in the job file",
+        ),
+        (["plan", "job.yaml", "--elsewhere", "8Gi"], "`trainlaunch plan --help` tells what it takes"),
         (["plan", "job.yaml", "other.yaml"], "`trainlaunch plan --help` tells what it takes"),
     ],
 )
@@ -258,3 +262,41 @@ def test_a_cluster_is_named_for_all_targets_at_once(trainlaunch: Runs, tmp_path:
     assert done.returncode == 0, done.stderr
     assert 'namespace: "research"' in done.stdout
     assert 'kind: "JobSet"' in done.stdout
+
+
+OTHERS = {
+    ("exec", "digits", "bash"): "write trainlaunch shell RUN -- COMMAND",
+    ("stop", "digits"): "write trainlaunch down RUN",
+    ("apply", "-f", "job.yaml"): "write trainlaunch up JOB",
+    ("up", "job.yaml", "--gpus", "1"): "write --set resources.gpus=1, or resources.gpus in the job file",
+    ("plan", "job.yaml", "--shm-size=2g"): "write --set shm_size=2g, or shm_size in the job file",
+    ("up", "job.yaml", "-e", "A=b"): "write --set env.A=b, or env in the job file",
+}
+
+
+@pytest.mark.parametrize("words", OTHERS, ids=" ".join)
+def test_what_other_programs_take_names_what_does_it_here(trainlaunch: Runs, words: tuple[str, ...]) -> None:
+    """A verb of docker or kubectl, an option of docker run; nothing is started."""
+    done = trainlaunch(*words)
+    assert done.returncode == 2
+    assert OTHERS[words] in " ".join(done.stderr.split())
+
+
+def test_the_job_of_this_folder_needs_no_name(
+    trainlaunch: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And k8s is kubernetes."""
+    write_job(tmp_path, **PORTABLE)
+    monkeypatch.chdir(tmp_path)
+    assert "(job.yaml)" in trainlaunch("plan").stdout
+    assert "target kubernetes" in trainlaunch("plan", "--target", "k8s").stdout
+
+
+def test_help_shows_the_verbs_in_groups(trainlaunch: Runs) -> None:
+    """Each verb once, those that need no job file first."""
+    shown = trainlaunch("--help").stdout
+    places = [
+        shown.index(f"    {verb} ") if f"    {verb} " in shown else shown.index(f"    {verb}\n") for verb in VERBS
+    ]
+    assert places == sorted(places)
+    assert shown.index("start here:") < places[0] < shown.index("with a job file:") < shown.index("measure:")

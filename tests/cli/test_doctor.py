@@ -13,6 +13,7 @@ from trainlaunch.run import host_check
 
 from tests.conftest import Runs
 from tests.diagnose.corpus import rows
+from tests.jobs import write_job
 
 ROWS = rows()
 ENOSPC = "RuntimeError: unable to allocate shared memory(shm) for file </torch_1_2_3>: No space left on device (28)\n"
@@ -223,3 +224,26 @@ def test_a_command_names_the_container_of_an_inspection(trainlaunch: Runs, tmp_p
     inspected.write_text(json.dumps([{"Name": "mnist", "OCIRuntime": "crun", "State": state, "HostConfig": {}}]))
     done = trainlaunch("doctor", "--log", str(log), "--inspect", str(inspected))
     assert "= run: podman exec mnist df -h /dev/shm\n" in done.stdout
+
+
+BUS_ERROR = "RuntimeError: DataLoader worker (pid 42) is killed by signal: Bus error.\n"
+INSPECTED = '[{"Id": "x", "State": {"ExitCode": 137, "OOMKilled": true}, "RestartCount": 0}]'
+
+
+def test_doctor_is_handed_anything(trainlaunch: Runs, tmp_path: Path) -> None:
+    """A log by any name, stdin, an inspection beside it, several logs, a job file that never ran, a run that isn't."""
+    log, other, inspected = tmp_path / "crash", tmp_path / "other.txt", tmp_path / "state.json"
+    log.write_text(BUS_ERROR)
+    other.write_text("nothing of note\n")
+    inspected.write_text(INSPECTED)
+    assert "cause[TL606]" in trainlaunch("doctor", str(log)).stdout
+    assert "cause[TL606]" in trainlaunch("doctor", "-", input=BUS_ERROR).stdout
+    both = trainlaunch("doctor", str(log), str(inspected)).stdout
+    assert "cause[TL606]" in both
+    assert "OOMKilled true" in both
+    several = trainlaunch("doctor", str(log), str(other))
+    assert (several.returncode, several.stdout.count(str(tmp_path))) == (1, 2)
+    assert "TL510" in trainlaunch("doctor", "no-such-run", "--target", "local").stderr
+    assert "only one can be what --inspect names" in trainlaunch("doctor", str(inspected), str(inspected)).stderr
+    job = write_job(tmp_path, target="local")
+    assert "TL510" in trainlaunch("doctor", str(job)).stderr

@@ -74,5 +74,5 @@ def test_a_stated_number_is_said_to_win_over_the_lock(
     assert "keep it: write `data_loader: {num_workers: 14, prefetch_factor: 4}`" in " ".join(asked.stdout.split())
     write_job(tmp_path)
     done = trainlaunch("tune", str(job), "--write")
-    assert "plan, render and up use it\n" in done.stdout.replace("\n  ", " ")
+    assert "plan, render and up use it for target docker\n" in done.stdout.replace("\n  ", " ")
     assert trainlaunch("plan", str(job), "-o", "json").stdout.count('"tune": "fresh"') == 1

@@ -80,6 +80,37 @@ def test_another_start_method_is_left_alone(inside: Inner, method: str) -> None:
     assert told(ran)[0].endswith(f"left alone: workers start by {method}, which not every script allows")
 
 
+FORCED = {
+    "stated": ("DataLoader(Data(), 1, num_workers=8)", 2, "num_workers 8 → 2; random numbers differ from a run with 8"),
+    "by-position": ("DataLoader(Data(), 1, False, None, None, 1, None, True)", 2, "num_workers 1 → 2; random numbers "),
+    "none": ("DataLoader(Data(), 1)", 2, "num_workers 0 → 2; random numbers differ from a run without workers"),
+    "as-planned": ("DataLoader(Data(), 1, num_workers=2)", 2, "num_workers 2, as planned"),
+    "iterable": ("DataLoader(Endless(), num_workers=1)", 1, "left alone: its dataset is iterable"),
+    "short": ("DataLoader(Data(63), 1, num_workers=1)", 1, "left alone: it has 63 batches, fewer than 64"),
+}
+
+
+@pytest.mark.parametrize(("loader", "workers", "said"), FORCED.values(), ids=FORCED)
+def test_force_overrides_what_a_script_states(inside: Inner, loader: str, workers: int, said: str) -> None:
+    """Under the other conditions, and each line is named."""
+    ran = train(inside, f"show({loader})", env={"TRAINLAUNCH_FORCE_WORKERS": "1"})
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith(f"DataLoader {workers} ")
+    assert told(ran)[0].startswith(f"train.py:{LINE} {said}")
+
+
+def test_force_to_none_leaves_what_torch_would_refuse(inside: Inner) -> None:
+    """A stated prefetch_factor is an error without workers; a loader that states nothing of them gets none."""
+    planned = [{"batch_size": 1, "num_workers": 0}, {"batch_size": 2, "num_workers": 0}]
+    script = (
+        "show(DataLoader(Data(), 1, num_workers=1, prefetch_factor=2))\nshow(DataLoader(Data(128), 2, num_workers=1))"
+    )
+    ran = train(inside, script, planned, env={"TRAINLAUNCH_FORCE_WORKERS": "1"})
+    assert ran.out.splitlines() == ["DataLoader 1 64", "DataLoader 0 64"], ran.err
+    assert told(ran)[0].endswith("left alone: 0 are planned, and torch refuses prefetch_factor without workers")
+    assert "num_workers 1 → 0" in told(ran)[1]
+
+
 def test_a_timeout_without_workers_is_torchs_own_error(inside: Inner) -> None:
     """No workers are given to it, so torch's words stay."""
     ran = train(inside, "show(DataLoader(Data(), timeout=5))")

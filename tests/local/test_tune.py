@@ -197,7 +197,7 @@ def test_what_is_kept_of_a_job_with_sets_is_said_to_be_of_them(trainlaunch: Runs
     job = tuned(tuning())
     sets = ("--set", "data_loader.max_workers=2")
     done = trainlaunch("tune", str(job), "--budget", "20s", "--write", *sets)
-    assert re.search(r"use\s+it,\s+with\s+the\s+same\s+--set", done.stdout), done.stdout
+    assert re.search(r"use\s+it\s+for\s+target\s+local,\s+with\s+the\s+same\s+--set", done.stdout), done.stdout
     assert json.loads(trainlaunch("plan", str(job), "-o", "json").stdout)["measured"]["tune"] == "stale"
     assert json.loads(trainlaunch("plan", str(job), *sets, "-o", "json").stdout)["num_workers"] == 2
     done = trainlaunch("tune", str(job), "--budget", "20s", "--write", "--set", "active_deadline=1h")

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from trainlaunch.diagnose.base import kubelet_words
 from trainlaunch.diagnose.base.log_patterns import ways
-from trainlaunch.init import options
 from trainlaunch.job.fields.types import Type
 from trainlaunch.job.validation import cross_fields
 from trainlaunch.lint.files import patterns_of
+from trainlaunch.script import options
 from trainlaunch.verify import owned_by_plan
 from trainlaunch.yamltree import syntax
 
@@ -54,7 +54,7 @@ def _types() -> Iterator[str]:
 ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
     ("trainlaunch/diagnose/base/kubelet_words.py", "each[0]"): lambda: (each[0] for each in kubelet_words._STORIES),
     ("trainlaunch/diagnose/base/log_patterns.py", "flags + part"): _within,  # and of each Text, which is found as such
-    ("trainlaunch/init/options.py", "_BY_NAME[setting]"): lambda: iter(options._BY_NAME.values()),
+    ("trainlaunch/script/options.py", "_BY_NAME[setting]"): lambda: iter(options._BY_NAME.values()),
     ("trainlaunch/job/validation/cross_fields.py", "named"): lambda: (
         each[0] for each in cross_fields._NAMED_SOURCE.values()
     ),

@@ -246,6 +246,19 @@ def test_arguments_arrive_byte_for_byte(run_cases: RunsCases) -> None:
 
 
 @EVERY_SHELL
+def test_tokens_in_variables_are_filled_as_in_arguments(run_cases: RunsCases) -> None:
+    """Arguments keep their order and bytes; a script's own text gets variables alone, even one that ends as a token."""
+    sent = {"W": "{num_workers}", "OPTIONS": "-p 1 --workers={num_workers}", "LITERAL": "{{num_workers}}", "X": "a {b}"}
+    shown = 'echo "$W|$OPTIONS|$LITERAL|$X"'
+    by_command = plan(command=["sh", "-c", f'{shown} "$@"', "sh", "a b", "{num_workers}"], env=sent)
+    by_script = plan(command=None, script=f"{shown} n={{num_workers}}", env=sent)
+    command, script = run_cases([Case(by_command, env=sent), Case(by_script, env=sent)], SHM)
+    filled = "2|-p 1 --workers=2|{num_workers}|a {b}"
+    assert (command.code, command.out) == (0, f"{filled} a b 2\n"), command.err
+    assert (script.code, script.out) == (0, f"{filled} n={{num_workers}}\n"), script.err
+
+
+@EVERY_SHELL
 def test_exit_codes_and_streams_are_the_jobs_own(run_cases: RunsCases) -> None:
     """127 and 126 as every shell says them; standard input reaches the job, standard output is its alone."""
     commands = {

@@ -133,14 +133,14 @@ def test_fewer_workers_are_said_at_the_end_only_if_it_ran_long_enough(watch: tup
         watcher.take(reading(0, workers=0))
     assert watcher.fewer_workers() == ""
     watcher.take(reading(0, workers=1))
-    assert watcher.fewer_workers().startswith("1 DataLoader workers ran at most and 2 were planned")
+    assert watcher.fewer_workers().startswith("1 DataLoader workers were seen at most and 2 were planned")
     watcher.take(reading(0, workers=2))
     assert watcher.fewer_workers() == ""
 
 
 @pytest.mark.parametrize(
     ("inject", "way"),
-    [("env", "let the script pass TRAINLAUNCH_NUM_WORKERS"), ("num_workers", "was left alone, and why")],
+    [("env", "let it read TRAINLAUNCH_NUM_WORKERS"), ("num_workers", "was left alone, and why")],
 )
 def test_fewer_workers_have_the_way_to_more(tmp_path: Path, inject: str, way: str) -> None:
     """What is injected needs nothing of the script, and has said itself which loader it left alone."""

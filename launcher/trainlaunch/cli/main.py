@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 
 from trainlaunch import __version__
 from trainlaunch.cli.arguments.verb_table import (
+    OTHERS_VERBS,
+    VERB_GROUPS,
     VERBS,
     VERBS_WITH_A_COMMAND,
     VERBS_WITH_THE_JOBS_CODE,
@@ -61,9 +63,11 @@ def _run(words: list[str], streams: Streams) -> int:
 
 
 def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
+    ours = OTHERS_VERBS.get(verb)
     swapped = next((each for each in VERBS if sorted(each) == sorted(verb)), None)
     nearest = swapped or closest(verb, VERBS, cutoff=0.76)  # `hint` is no misspelt `lint`
     fix = f"write {nearest}" if nearest else "`trainlaunch --help` lists the verbs"
+    fix = f"write trainlaunch {ours}" if ours else fix
     stated = next((word for word in words if word in VERBS), None)
     if words[0].startswith("-") and stated:
         fix = f"write the verb first: trainlaunch {stated} …"
@@ -98,6 +102,21 @@ class _Help(argparse.HelpFormatter):
             lines += [super()._fill_text(" ".join(said), width, indent)] if prose else said
         return "\n".join(lines)
 
+    def _format_action(self, action: argparse.Action) -> str:
+        """Return the verbs in their groups, and anything else as it is."""
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        listed = {each.dest: each for each in action._choices_actions}
+        lines: list[str] = []
+        for title, group in VERB_GROUPS.items():
+            lines.append(f"  {title}:\n")
+            self._indent()
+            self._indent()
+            lines += [super(_Help, self)._format_action(listed[verb]) for verb in group]
+            self._dedent()
+            self._dedent()
+        return "".join(lines)
+
 
 class _Parser(argparse.ArgumentParser):
     """Raises UsageError where argparse would end the process, so that a usage error reads like any other."""
@@ -114,7 +133,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str, *, unknown: Sequence[str] = ()) -> NoReturn:
         """Print the usage and raise; `unknown` are the words that nothing takes."""
         self.print_usage(sys.stderr)
-        close = self._meant(unknown) or self._meant_choice(message)
+        close = self._meant(unknown) or self._meant_choice(message) or self._meant_field(unknown)
         fix = f"write {close}" if close else f"`{self.prog} --help` tells what it takes"
         raise UsageError([Diagnostic("TL118", message, fix)])
 
@@ -123,6 +142,23 @@ class _Parser(argparse.ArgumentParser):
         option = next((each.partition("=")[0] for each in unknown if each.startswith("--")), "")
         known = [each for each in self._option_string_actions if each.startswith("--")]
         return closest(option, known, cutoff=0.75) if option else ""
+
+    def _meant_field(self, unknown: Sequence[str]) -> str:
+        """Return how a verb that takes a job is told what an option of docker run says; `` where it can't be."""
+        option = next((each for each in unknown if each.startswith("-")), "")
+        if not option or "--set" not in self._option_string_actions:
+            return ""
+        from trainlaunch.formats.docker.table import FLAGS, SHORT
+
+        word, _, value = option.lstrip("-").partition("=")
+        flag = FLAGS.get(word) if option.startswith("--") else SHORT.get(word[:1])
+        job_field = flag and (flag.job_field or flag.field)
+        if flag is None or not job_field:
+            return ""
+        at = list(unknown).index(option) + 1
+        value = value or (unknown[at] if at < len(unknown) else "VALUE")
+        typed = f"{job_field}.{value}" if job_field == "env" else f"{job_field}={value}"
+        return f"--set {typed}, or {job_field} in the job file"
 
     def _meant_choice(self, message: str) -> str:
         """Return the choice that is nearest to the one that argparse's `message` refuses, `` where none is near."""
@@ -149,8 +185,8 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
 
     parser = _Parser(
         prog="trainlaunch",
-        description="Makes a containerised PyTorch job start right on every target.",
-        epilog="examples:\n  trainlaunch init train.py --write-to job.yaml\n  trainlaunch plan job.yaml\n"
+        description="Makes a PyTorch job start right: alone, in a container, and on a cluster.",
+        epilog="examples:\n  trainlaunch run -- python train.py\n  trainlaunch init train.py --write-to job.yaml\n"
         "  trainlaunch up job.yaml\n  trainlaunch render job.yaml --target kubernetes\n\n"
         "`trainlaunch VERB --help` tells a verb's options and exit codes.",
         formatter_class=formatter,

@@ -18,6 +18,7 @@ from trainlaunch.kinds import KINDS
 from trainlaunch.plan.instrumentation import HEARTBEAT
 from trainlaunch.plan.launch_plan import LaunchPlan, LinearBytes, cache_last_plan
 from trainlaunch.plan.lock_overrides import fresh_tune
+from trainlaunch.plan.ranks import fills_variables
 from trainlaunch.plan.workers_and_threads import MAX_WORKERS_ON_CPU, shares_cpus, whole_cpus
 from trainlaunch.templating.environment import constant_text
 from trainlaunch.templating.quoting import sh_word
@@ -91,7 +92,7 @@ def _script(name: str, sections: tuple[tuple[str, bool], ...]) -> str:
 
 def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
     job = plan.job
-    tokens = any(map(has_token, job.command or ()))
+    variables = fills_variables(job)
     yield "secrets", bool(job.secrets and (written_secrets(plan) or path_variables(plan) or read_secrets(plan)))
     yield "auto", _automatic(plan)
     yield "tuned", _tuned(plan) is not None
@@ -106,7 +107,8 @@ def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
     yield "restarts", bool(restarts_field(plan))
     yield "inject", job.data_loader.inject != "off"
     yield "inside", bool(plan.inside.parts)
-    yield "tokens", tokens
+    yield "variables", variables
+    yield "tokens", variables or any(map(has_token, job.command or ()))
     # torchrun itself hands signals on to the script that it starts.
     script = job.script is not None and job.torchrun is None
     yield "script", script
@@ -186,6 +188,8 @@ def _names(plan: LaunchPlan) -> Iterator[str]:
     if dict(_sections(plan))["secrets"]:
         lists = {"written": written_secrets(plan), "paths": path_variables(plan), "read": read_secrets(plan)}
         yield _assigned({key: " ".join(names) for key, names in lists.items()})
+    if fills_variables(job):
+        yield _assigned({"filled": " ".join(name for name, value in job.env.items() if has_token(value))})
     saves = checkpoint_dir(plan)
     if saves is not None:
         yield _assigned({"saves": saves, "bytes": job.checkpoint_bytes or 0})

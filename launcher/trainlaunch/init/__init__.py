@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trainlaunch.init.job_text import DraftOptions, draft
-from trainlaunch.init.script import read_script
-from trainlaunch.init.script_facts import Loader, Option, ScriptFacts, Value
+from trainlaunch.init.job_text import DraftOptions, draft, job_name
+from trainlaunch.script.read_script import read_script
+from trainlaunch.script.script_facts import Loader, Option, ScriptFacts, Value
 
-__all__ = ["DraftOptions", "Loader", "Option", "ScriptFacts", "Value", "draft", "read_script"]
+__all__ = ["DraftOptions", "Loader", "Option", "ScriptFacts", "Value", "draft", "job_name", "read_script"]

@@ -6,15 +6,18 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.init.loader_text import data_loader_block
-from trainlaunch.init.options import arguments, token_options
-from trainlaunch.init.script_facts import Option, ScriptFacts
 from trainlaunch.job.fields.table import JOB, named
+from trainlaunch.script.options import arguments, token_options, token_variables
+from trainlaunch.script.script_facts import Option, ScriptFacts
 from trainlaunch.units import UnreadableValue, parse_cpus
 from trainlaunch.yamltree.emitter import yaml_string
 
+GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
+MAX_NAME = 50  # leaves room for a target's suffix
 WORKSPACE = "/workspace"
 _PLAIN = re.compile(r"[A-Za-z_/](?:[\w./@+-]|:(?=[\w]))*|-{1,2}[A-Za-z][\w-]*|\.{1,2}(?:/[\w.-]+)*", re.ASCII)
 _WORDS = re.compile(r"(?i)null|true|false|yes|no|on|off|y|n")
@@ -66,6 +69,15 @@ def draft(asked: DraftOptions, facts: ScriptFacts | None = None) -> str:
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
+def job_name(script: Path | None) -> str:
+    """Return what a job is called: as its script, or as the folder of one that every project has."""
+    if script is None:
+        return "my-job"
+    word = script.stem if script.stem.lower() not in GENERIC else script.resolve().parent.name
+    name = re.sub(r"[^a-z0-9]+", "-", word.lower())[:MAX_NAME].strip("-") or "train"
+    return name if len(name) > 1 else f"{name}-job"  # an engine's container names have two characters
+
+
 def scalar(text: str) -> str:
     """Return a string as YAML reads it back, in double quotes unless it is plainly a word or a path."""
     if _PLAIN.fullmatch(text) and not _WORDS.fullmatch(text):
@@ -107,6 +119,9 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
             'Pass the planned values to the script\'s own options, like "--workers={num_workers}".'
         )
         return
+    variables = ", ".join(f'{name}: "{token}"' for name, token in token_variables(facts).items())
+    if variables:
+        yield f"env: {{{variables}}} # which the script reads"
     given = {each.dest for options in tokens.values() for each in options}
     left = [each for each in facts.options if each.dest not in given]
     required = [each.flag or each.dest for each in left if each.required]
@@ -168,7 +183,9 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
             f"{facts.distributed} joins the processes that a launcher starts. This block starts that many with "
             "torchrun, in front of the same command:"
         )
-        yield f"{'' if count > 1 else '# '}torchrun: {{nproc_per_node: {max(count, 2)}}}"
+        certain = facts.needs_launcher or count > 1
+        number = count if certain and count else 2
+        yield f"{'' if certain else '# '}torchrun: {{nproc_per_node: {number}}}"
     elif asked.gpu_count > 1:
         yield "ranks_per_container: 1 # the training processes"
         yield from comment_lines(

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from trainlaunch.init.options import takes_auto, token_options
-from trainlaunch.init.script_facts import AUTO, KNOWN, OPTION, Loader, ScriptFacts, Turns, Value
+from trainlaunch.script.options import takes_auto, token_options
+from trainlaunch.script.script_facts import AUTO, KNOWN, OPTION, VARIABLE, Loader, ScriptFacts, Turns, Value
 
 _OF_WORKERS = frozenset({"prefetch_factor", "persistent_workers", "timeout"})
 _CONTEXTS = {"fork", "spawn", "forkserver"}
@@ -171,7 +171,9 @@ def _batch_sampler(loader: Loader, value: Value) -> DraftLine | None:
 
 
 def _num_workers(loader: Loader, value: Value) -> DraftLine | None:
-    if value.kind == AUTO or (value.kind == OPTION and value.option and value.option.flag and not value.option.changed):
+    if value.kind in {AUTO, VARIABLE} or (
+        value.kind == OPTION and value.option and value.option.flag and not value.option.changed
+    ):
         return None
     if value.kind == KNOWN and _whole(value.literal, 0):
         none = ", no worker: batches never cross /dev/shm" if value.literal == 0 else ", whatever is planned"

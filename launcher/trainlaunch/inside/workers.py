@@ -1,4 +1,4 @@
-"""Gives num_workers, and nothing else, to DataLoaders that state none: `data_loader.inject: num_workers`."""
+"""Gives num_workers, and nothing else, to DataLoaders that state none, or with `data_loader.inject: force` to all."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LIBRARIES = (*map(os.path.dirname, (os.__file__, __file__)), "/site-packages/",
 class Workers:
     """Decides for each DataLoader; /dev/shm is sized for the `planned` ones."""
 
-    def __init__(self, planned: list[Any], automatic: int, iterable: type) -> None:
-        self._left, self._automatic, self._iterable = planned, automatic, iterable
+    def __init__(self, planned: list[Any], automatic: int, iterable: type, *, force: bool = False) -> None:
+        self._left, self._automatic, self._iterable, self._force = planned, automatic, iterable, force
         self._calls: set[Any] = set()
         self._said: dict[int, str] = {}
 
@@ -42,19 +42,24 @@ class Workers:
             reason = "another loader was built there before"
         self._calls.add(call)
         planned: Any = {"num_workers": 0, "why": reason} if reason else self._planned(given)
+        if self._force and planned["num_workers"] == 0 and "why" not in planned:
+            planned = _refused_without_workers(given) or planned
         number = int(self._automatic if planned["num_workers"] is None else planned["num_workers"])
         text = f"left alone: {planned.get('why', '0 workers are planned')}"
-        if number:
+        stated = int(given.get("num_workers") or 0)
+        forced = self._force and "why" not in planned
+        if number or forced:
             self._left.remove(planned)
-            text = f"num_workers 0 → {number}; random numbers differ from a run without workers"
+            text = f"num_workers {stated} → {number}; random numbers differ from a run {_with(stated)}"
+            text = f"num_workers {stated}, as planned" if number == stated else text
         if number or not again or self._said[dataset] != text:
             _say_once(f"{place} {text}")
         self._said[dataset] = text
-        return number or None
+        return number if forced else number or None
 
     def _reason(self, given: dict[str, Any], library: str) -> str:
         """Return what is against workers, empty where nothing is."""
-        if "num_workers" in given:
+        if "num_workers" in given and not self._force:
             flag = FLAGS.get(library, "write num_workers={0} there").format(self._automatic)
             return f"it states num_workers {given['num_workers']}; {flag}"
         dataset = given.get("dataset")
@@ -90,6 +95,16 @@ class Workers:
         if not hasattr(loader, "_trainlaunch") and not getattr(loader, "num_workers", 1):
             kind, flag = type(loader).__name__, f"give it num_workers={self._automatic}"
             _say_once(f"{_place()[0]} left alone: {kind} is not torch's DataLoader; {flag}")
+
+
+def _with(workers: int) -> str:
+    return f"with {workers}" if workers else "without workers"
+
+
+def _refused_without_workers(given: dict[str, Any]) -> Any:
+    """Return a loader's plan of no workers that torch would refuse, and why; None where it takes it."""
+    name = next((each for each in ("prefetch_factor", "persistent_workers") if given.get(each)), None)
+    return name and {"num_workers": 0, "why": f"0 are planned, and torch refuses {name} without workers"}
 
 
 def batches(given: dict[str, Any]) -> int:
@@ -133,15 +148,20 @@ def install() -> None:
     from torch.utils.data import dataloader
 
     planned, automatic = json.loads(os.environ["TRAINLAUNCH_WORKERS"]), int(os.environ["TRAINLAUNCH_NUM_WORKERS"])
-    workers = Workers(planned, automatic, dataloader.IterableDataset)
+    force = os.environ.get("TRAINLAUNCH_FORCE_WORKERS") == "1"
+    workers = Workers(planned, automatic, dataloader.IterableDataset, force=force)
     build, begin = dataloader.DataLoader.__init__, dataloader._BaseDataLoaderIter.__init__
     known, worker = inspect.signature(build), dataloader.get_worker_info
+    names = list(known.parameters)[1:]  # without self
+    position = names.index("num_workers")
 
     @functools.wraps(build)
     def __init__(self: Any, *args: Any, **given: Any) -> None:  # noqa: N807
         with contextlib.suppress(Exception):  # torch says what is wrong with its arguments
             number = None if worker() else workers.number(known.bind(self, *args, **given).arguments)
-            given = given if number is None else {**given, "num_workers": number}
+            if number is not None:
+                args, given = args[:position], {**dict(zip(names[position:], args[position:], strict=False)), **given}
+                given["num_workers"] = number
         build(self, *args, **given)
         self.__dict__["_trainlaunch"] = "built"
 

@@ -1,12 +1,16 @@
-"""Tokens of a command: what the preflight puts in the place of `{num_workers}`, where it is or ends an argument."""
+"""Tokens of a command and of env: what the preflight puts in the place of `{num_workers}`, alone or after an `=`."""
 
 from __future__ import annotations
 
 import re
 
+from trainlaunch.did_you_mean import closest
+
 TOKENS = ("num_workers", "prefetch_factor", "batch_size", "nproc_per_node")
 OF_LOADERS = TOKENS[:3]
 _TOKEN = re.compile(rf"(?:|.*=)(\{{?)\{{({'|'.join(TOKENS)})\}}(\}}?)", re.DOTALL)
+_IN_BRACES = re.compile(r"(?:|.*=)\{([A-Za-z_-]+)\}", re.DOTALL)
+_NEAR = 0.85  # `{workers}` may be somebody's own template, `{num_worker}` hardly
 
 
 def token_of(argument: str) -> str | None:
@@ -30,3 +34,11 @@ def literal_of(argument: str) -> str:
     if match is None or match[1] or match[3]:
         return argument
     return f"{argument[: match.start(1)]}{{{{{match[2]}}}}}"
+
+
+def near_token(argument: str) -> str | None:
+    """Return the token that an argument nearly is, where it or what follows its last `=` is a word in braces."""
+    match = _IN_BRACES.fullmatch(argument)
+    if match is None or match[1] in TOKENS:
+        return None
+    return closest(match[1].lower().replace("-", "_"), TOKENS, cutoff=_NEAR) or None

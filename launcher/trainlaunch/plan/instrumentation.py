@@ -9,7 +9,9 @@ from trainlaunch.job.spec import JobSpec
 
 HEARTBEAT, WORKERS, PROBE, TUNE = "heartbeat", "workers", "probe", "tune"
 INJECTED = "num_workers"  # the word of data_loader.inject that asks for WORKERS
+OVERRIDING = "force"  # likewise, and for what a script states itself too
 SETTING = "TRAINLAUNCH_WORKERS"  # has the job's loaders for WORKERS, as JSON
+FORCED = "TRAINLAUNCH_FORCE_WORKERS"  # 1: stated numbers are overridden
 PAGES = 16  # of /dev/shm that the files of a job's own parts take at most, those of the health check among them
 
 
@@ -32,11 +34,12 @@ def instrumentation_of(job: JobSpec) -> Instrumentation:
     made = Instrumentation()
     if job.healthcheck.stall_after is not None:
         made = made.with_part(HEARTBEAT)
-    if job.data_loader.inject == INJECTED:
+    if job.data_loader.inject in {INJECTED, OVERRIDING}:
         import json  # few jobs ask for it
 
         loaders = [_planned(each) for each in job.data_loader.loaders]
-        made = made.with_part(WORKERS, (SETTING, json.dumps(loaders)))
+        forced = ((FORCED, "1"),) if job.data_loader.inject == OVERRIDING else ()
+        made = made.with_part(WORKERS, (SETTING, json.dumps(loaders)), *forced)
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainlaunch.job.spec import JobSpec, Torchrun
+from trainlaunch.job.tokens import has_token
 from trainlaunch.plan.launch_plan import Derived
 
 # The name that a script sees as $0; it stands in usage errors of the shell itself.
@@ -41,7 +42,14 @@ def script_text(job: JobSpec) -> str:
     own = (job.stop_signal or "TERM").upper().removeprefix("SIG")
     ending = dict.fromkeys(("TERM", "INT", "HUP", "QUIT", own))
     going_on = [each for each in ("USR1", "USR2") if each != own]
-    return f"trap 'set -- $?; wait; exit $1' {' '.join(ending)}; trap : {' '.join(going_on)}\n{job.script or ''}"
+    text = f"trap 'set -- $?; wait; exit $1' {' '.join(ending)}; trap : {' '.join(going_on)}\n{job.script or ''}"
+    # Where tokens of env are filled, a text that ends as one does is none: a newline tells the two apart.
+    return f"{text}\n" if has_token(text) and fills_variables(job) else text
+
+
+def fills_variables(job: JobSpec) -> bool:
+    """Whether the preflight fills tokens in the job's env."""
+    return any(map(has_token, job.env.values()))
 
 
 def torchrun_prefix(job: JobSpec, ranks: int) -> tuple[str, ...]:

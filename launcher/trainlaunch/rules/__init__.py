@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Set
+from pathlib import Path
 
 from trainlaunch.diagnostics import Diagnostic, Severity, errors_among
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.ceilings import Policy
+from trainlaunch.job.command_script import script_on_this_machine
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan import make_plan
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.repository.regular_files import read_regular
+from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.base.rule import PlanRule
 from trainlaunch.rules.plan import code_mounts, rank_counts, sizes, target_effects
+from trainlaunch.units import MIB
 
 # In each group in the order in which findings are printed.
 NUMBERS: tuple[PlanRule, ...] = (
@@ -47,6 +52,9 @@ REMARKS: tuple[PlanRule, ...] = (
     target_effects.backoff_of_cluster,
 )
 
+MAX_SCRIPT_BYTES = MIB
+_REQUIRES = re.compile(rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True""")  # a positional, or one stated so
+
 # Codes of rules that are gone, which policies may still name: a code is never given to another rule.
 RETIRED = frozenset({"TL403"})
 
@@ -63,6 +71,13 @@ def shell_rules() -> tuple[PlanRule, ...]:
     from trainlaunch.rules.plan import job_process
 
     return (job_process.pipe_hides_exit_code, job_process.background_hides_exit_code, job_process.shell_hides_signals)
+
+
+def script_rules() -> tuple[PlanRule, ...]:
+    """Return the rules of a script that is read; most plans are made where it isn't."""
+    from trainlaunch.rules.plan import job_process
+
+    return (job_process.required_argument_missing,)
 
 
 def measured_rules() -> tuple[PlanRule, ...]:
@@ -93,7 +108,16 @@ def policy_rules() -> tuple[PlanRule, ...]:
 
 def plan_rules() -> tuple[PlanRule, ...]:
     """Return every rule of plans."""
-    return (*NUMBERS, *SIZES, *policy_rules(), *REMARKS, *measured_rules(), *device_rules(), *shell_rules())
+    return (
+        *NUMBERS,
+        *SIZES,
+        *policy_rules(),
+        *REMARKS,
+        *measured_rules(),
+        *device_rules(),
+        *shell_rules(),
+        *script_rules(),
+    )
 
 
 def plan_job(job: JobSpec, *, name: str | None = None) -> LaunchPlan:
@@ -116,6 +140,8 @@ def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     Raises JobFileRejected with every error, and the warnings beside them.
     """
     problems = [*_name_of_service(plan), *_found(NUMBERS, plan), *_sizes(plan)]
+    if _may_require_arguments(plan.job):
+        problems += _found(script_rules(), plan)
     if plan.job.policy is not None:
         problems += _found(policy_rules(), plan)
         problems += _severities(plan.job.policy)
@@ -125,6 +151,17 @@ def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     if errors_among(found):
         raise JobFileRejected(found)
     return found
+
+
+def _may_require_arguments(job: JobSpec) -> bool:
+    """Whether a job's script is here and may require arguments: most don't, and reading one whole takes a while."""
+    path = script_on_this_machine(job)
+    if path is None or not ITS_OWN.holds(path, Path(job.path)):
+        return False
+    try:
+        return _REQUIRES.search(read_regular(path, MAX_SCRIPT_BYTES)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def _remarks(plan: LaunchPlan) -> Iterator[PlanRule]:

@@ -13,7 +13,13 @@ from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Peak, Se
 from trainlaunch.run.base.console import another_attempt
 from trainlaunch.run.base.log_position import WHOLE, LogPart, position_of
 from trainlaunch.run.base.multi_node import Prefixed, containers_of_run, deciding, ends_of, merged
-from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of_run, preflight_never_ran, without_secrets
+from trainlaunch.run.base.run_evidence import (
+    NEVER_SPOKE,
+    evidence_of_run,
+    preflight_never_ran,
+    with_job,
+    without_secrets,
+)
 from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.shm_reading import highest, measured_line, peak_of, read_from_health
 from trainlaunch.run.run_lock import keeper_of
@@ -148,7 +154,11 @@ def end_evidence(backend: Backend, containers: tuple[ContainerInfo, ...]) -> Evi
     """Return what is known about a run's end, secrets taken out as `redaction` can; None before it."""
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
     evidence = evidence_of_run(backend, now, RunRecord(containers[0].run).ended(containers[0].attempt))
-    return None if evidence is None else without_secrets(evidence, redaction(backend, now))
+    if evidence is None:
+        return None
+    plan = RunRecord(containers[0].run).plan()
+    evidence = evidence if plan is None else with_job(evidence, plan.job)
+    return without_secrets(evidence, redaction(backend, now))
 
 
 def to_paste(backend: Backend, containers: tuple[ContainerInfo, ...], evidence: Evidence) -> str:

@@ -13,6 +13,7 @@ from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_INTERRUPTED
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Say
+from trainlaunch.run.base.caller_terminal import CallerStreams
 from trainlaunch.run.base.console import (
     HANGUP,
     Console,
@@ -27,12 +28,13 @@ from trainlaunch.run.base.console import (
     trapped_signals,
 )
 from trainlaunch.run.base.multi_node import containers_of_run
-from trainlaunch.run.base.run_evidence import without_secrets
+from trainlaunch.run.base.run_evidence import with_job, without_secrets
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
 from trainlaunch.run.following import end_evidence, follow_to_end, to_paste
 from trainlaunch.run.gpu_holds import reserve_gpus
+from trainlaunch.run.in_front import ForegroundSupervisor, passed_on
 from trainlaunch.run.keeper import at_logout, remove_when_due, spawn_keeper, with_absolute_path
 from trainlaunch.run.run_lock import holding, keeper_of, new_run_id
 from trainlaunch.run.run_record import RunRecord
@@ -41,10 +43,18 @@ from trainlaunch.run.supervise import Supervisor
 
 def start(backend: Backend, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
     """Start it and return its exit code, 0 of a detached one. Raises TargetUnavailable."""
-    backend.prepare(plan, console.say)
+    backend.prepare(plan, _unsaid if how.as_shell else console.say)
+    if how.as_shell:
+        backend.caller = CallerStreams() if how.terminal is None else how.terminal.streams
     _remove_expired(backend, console.say)
     claim = nullcontext() if how.share_gpus else _claim(plan, how.typed, console.say)
-    return (_detached if how.detach else _kept)(backend, plan, console, tell, claim)
+    if how.detach:
+        return _detached(backend, plan, console, tell, claim, run=how.run or new_run_id())
+    return _kept(backend, plan, console, tell, claim, how)
+
+
+def _unsaid(_: str) -> None:
+    """Say nothing: a run from a command line states nothing that this host could lack."""
 
 
 def _claim(plan: LaunchPlan, typed: str, say: Say) -> AbstractContextManager[None]:
@@ -64,8 +74,15 @@ def _remove_expired(backend: Backend, say: Say) -> None:
             say(expired(run.name, run.ttl or 0))
 
 
-def _kept(backend: Backend, plan: LaunchPlan, console: Console, tell: Tell, claim: AbstractContextManager[None]) -> int:
-    redacted, run = Redactor(values_here(plan).items()), new_run_id()
+def _kept(
+    backend: Backend,
+    plan: LaunchPlan,
+    console: Console,
+    tell: Tell,
+    claim: AbstractContextManager[None],
+    how: Starting,
+) -> int:
+    redacted, run = Redactor(values_here(plan).items()), how.run or new_run_id()
     kept = RunRecord(run, redact=redacted)
     kept.keep(with_absolute_path(plan))
 
@@ -74,7 +91,7 @@ def _kept(backend: Backend, plan: LaunchPlan, console: Console, tell: Tell, clai
         kept.say(text)
 
     def leave(why: str) -> None:
-        for each in () if console.is_left() else _logout_words(plan):
+        for each in () if console.is_left() or how.as_shell else _logout_words(plan):
             say(each)
         console.on_hangup(why)
 
@@ -82,7 +99,9 @@ def _kept(backend: Backend, plan: LaunchPlan, console: Console, tell: Tell, clai
     events: Events[Event] = Events()
     with holding(run) as held:
         with trapped_signals(events):  # to the last line: a signal that comes twice must not take the job's code
-            outcome = Supervisor(backend, plan, keeping, events, kept).run(run, claim)
+            follows = Supervisor if how.terminal is None else ForegroundSupervisor
+            with nullcontext() if how.terminal is None else how.terminal.typing(functools.partial(passed_on, events)):
+                outcome = follows(backend, plan, keeping, events, kept).run(run, claim)
             held.over = True
             tell(_followed(outcome, plan, redacted))
         if console.is_left():
@@ -106,13 +125,13 @@ def _followed(outcome: Outcome, plan: LaunchPlan, redacted: Redactor) -> Followe
     kept = kept if plan.target_record.starts_container else "log is"
     them = "it" if plan.nodes == 1 else "them"
     kept = f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}"
-    return Followed(outcome.exit_code, without_secrets(outcome.evidence, redacted), verdict, (kept,))
+    evidence = without_secrets(with_job(outcome.evidence, plan.job), redacted)
+    return Followed(outcome.exit_code, evidence, verdict, (kept,))
 
 
 def _detached(
-    backend: Backend, plan: LaunchPlan, console: Console, tell: Tell, claim: AbstractContextManager[None]
+    backend: Backend, plan: LaunchPlan, console: Console, tell: Tell, claim: AbstractContextManager[None], *, run: str
 ) -> int:
-    run = new_run_id()
     with claim:
         RunRecord(run).keep(with_absolute_path(plan))
         backend.begin(backend.create(plan, run, 1)).close()

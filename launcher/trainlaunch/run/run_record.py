@@ -1,6 +1,7 @@
 """What this host keeps of a run beside its target: the plan that its further attempts follow, and what was said of it.
 
     STATE/kept/RUN/plan    the plan, as this version of trainlaunch pickles it; it has no secret's value
+    STATE/kept/RUN/job.yaml   of a run without a job file, the one that it would have had
     STATE/kept/RUN/notes   lines of JSON: what the run's keeper said, and how each attempt ended, secrets taken out
 
 The run itself is in the target: without this folder it is followed all the same, and only its keeper can't be replaced.
@@ -70,6 +71,19 @@ class RunRecord:
             file = os.open(self._folder / "plan", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(file, "wb") as out:
                 out.write(f"{__version__}\n".encode() + pickle.dumps(plan))
+
+    def keep_text(self, text: str) -> None:
+        """Write the job file of a run that was started without one, with what it measured; an older one is replaced."""
+        if self._folder is not None:
+            with contextlib.suppress(OSError, UnusableState):
+                _refuse_others(self._folder)
+                file = os.open(self._folder / "job.yaml", _APPENDING | os.O_TRUNC, 0o600)
+                with os.fdopen(file, "w", encoding="utf-8") as out:
+                    out.write(self._redact(text))
+
+    def text(self) -> str:
+        """Return that job file; empty where there is none. Raises UnusableState where it may be another's."""
+        return self._read("job.yaml").decode(errors="replace")
 
     def plan(self) -> LaunchPlan | None:
         """Return the plan; None where there is none that this user wrote with this version."""

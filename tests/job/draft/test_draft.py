@@ -189,7 +189,7 @@ def test_prefetch_is_passed_only_where_workers_are_certain(tmp_path: Path) -> No
 def test_distributed_use_suggests_the_torchrun_block() -> None:
     """With as many processes as GPUs are asked; Lightning starts its own and gets none."""
     assert "\ntorchrun: {nproc_per_node: 4}" in drafted(SCRIPTS / "ddp.py", gpus="4")
-    assert "\n# torchrun: {nproc_per_node: 2}" in drafted(SCRIPTS / "ddp.py", gpus="1")
+    assert "\ntorchrun: {nproc_per_node: 1}" in drafted(SCRIPTS / "ddp.py", gpus="1")
     assert "torchrun" not in drafted(SCRIPTS / "lightning_module.py")
 
 

@@ -112,3 +112,36 @@ def test_a_file_of_data_is_no_script(tmp_path: Path, name: str) -> None:
         read_script(tmp_path / name)
     assert caught.value.diagnostics[0].code == "TL132"
     assert f"--from {tmp_path / name}" in caught.value.diagnostics[0].fix
+
+
+JOINS = "import os, torch.distributed as dist\n"
+JOIN = "dist.init_process_group('gloo')\n"
+LAUNCHED = {
+    "joins": (f"{JOINS}def main():\n    {JOIN}if __name__ == '__main__':\n    main()\n", True),
+    "reads RANK": (f"{JOINS}rank = int(os.environ['RANK'])\ndist.is_available()\n", True),
+    "joins if asked": (f"{JOINS}def main():\n    if 'RANK' in os.environ:\n        {JOIN}main()\n", False),
+    "called if asked": (f"{JOINS}def join():\n    {JOIN}if os.cpu_count() > 1:\n    join()\n", False),
+    "alone": (f"{JOINS}dist.init_process_group('gloo', rank=0, world_size=1, init_method='tcp://h:1')\n", False),
+    "after a return": (f"{JOINS}def join():\n    return 0\n    {JOIN}join()\n", False),
+}
+
+
+@pytest.mark.parametrize(("script", "certain"), LAUNCHED.values(), ids=LAUNCHED)
+def test_a_script_that_fails_without_a_launcher_gets_one(tmp_path: Path, script: str, certain: bool) -> None:
+    """Without GPUs too; one that asks first runs alone as well."""
+    lines = drafted(tmp_path, {"train.py": script}, cpus="8").splitlines()
+    assert ("torchrun: {nproc_per_node: 2}" in lines) == certain
+
+
+def test_a_loader_is_called_as_the_method_that_returns_it(tmp_path: Path) -> None:
+    """Where the loop that asks for it gives it no name."""
+    files = {
+        "train.py": "from data import Module\nm = Module()\nfor b in m.train_dataloader(): pass\n"
+        "for b in m.val_dataloader(): pass\n",
+        "data.py": LOADER
+        + "class Module:\n    def train_dataloader(self):\n        return DataLoader(d, batch_size=2)\n"
+        "    def val_dataloader(self):\n        return DataLoader(e, batch_size=4)\n",
+    }
+    text = drafted(tmp_path, files)
+    assert "train: {batch_size: 2}" in text
+    assert "val: {batch_size: 4}" in text

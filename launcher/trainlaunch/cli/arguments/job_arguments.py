@@ -51,18 +51,32 @@ KIND_ARGUMENT = argument("--kind", choices=KINDS, help="the Kubernetes kind (def
 OUTPUT_ARGUMENT = argument("-o", "--output", choices=("text", "json"), default="text", help="format of the result")
 
 
-def job_arguments(*, targets: Sequence[str] = (), several: bool = False) -> tuple[Argument, ...]:
+USUAL_JOB = "job.yaml"
+_SHORT_TARGETS = {"k8s": "kubernetes", "kube": "kubernetes", "host": "local", "podman": "docker"}
+
+
+def target_name(typed: str) -> str:
+    """Return the target that a word of --target names: k8s is kubernetes."""
+    return _SHORT_TARGETS.get(typed, typed)
+
+
+def job_arguments(*, targets: Sequence[str] = (), several: bool = False, usual: bool = False) -> tuple[Argument, ...]:
     """Return the job file, or with `several` files and folders, and the options of every verb that plans it.
 
-    `targets` are all that --target takes, for a verb that takes more than those that run a job.
+    `targets` are all that --target takes, for a verb that takes more than those that run a job. `usual`: without a job
+    it is the one of this folder.
     """
     job = argument("job", metavar="JOB", help="the job file, like job.yaml")
+    if usual:
+        told = f"the job file (default: ./{USUAL_JOB})"
+        job = argument("job", metavar="JOB", nargs="?", default=USUAL_JOB, help=told)
     jobs = argument("jobs", nargs="+", metavar="JOB", help="job files, or folders of some")
     named = f": {', '.join(targets)}" if targets else ""
     return (
         jobs if several else job,
         argument(
             "--target",
+            type=target_name,
             choices=targets or tuple(TARGETS),
             metavar="TARGET" if targets else None,
             help=f"where it runs{named} (default: the job's target, else docker)",

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of, target_name
 from trainlaunch.cli.arguments.verb_table import Argument, argument
 from trainlaunch.cli.output.streams import Streams, standard_streams
 from trainlaunch.diagnostics import Diagnostic
@@ -38,7 +38,7 @@ def owner_argument(default: str = "yours") -> Argument:
 def target_arguments(default: str) -> tuple[Argument, ...]:
     """Return the options that name a target which keeps runs; `default` says what is taken without them."""
     return (
-        argument("--target", choices=RUN_TARGETS, help=f"where the run is (default: {default})"),
+        argument("--target", type=target_name, choices=RUN_TARGETS, help=f"where the run is (default: {default})"),
         *PLACE_ARGUMENTS,
     )
 

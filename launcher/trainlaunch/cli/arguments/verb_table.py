@@ -8,34 +8,67 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import argparse
 
-# Verb → summary. The module is cli/verbs/VERB.py; it has USAGE and run.
-VERBS = {
-    "up": "start the job and follow it; the exit code is the job's own",
-    "plan": "show what is decided for a job, each number with its derivation and origin",
-    "render": "print or write the job as docker run, Compose or Kubernetes text",
-    "check": "compare committed renderings with what their job files render now",
-    "lint": "find what is wrong with docker lines, Compose files, manifests and CI jobs written by hand, and repair it",
-    "probe": "run the script for some batches: what its loaders need of /dev/shm, and what is wrong with them",
-    "tune": "run the job's script with several settings of its DataLoader, and find the fastest",
-    "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
-    "init": "write a commented job file, from flags or from a training script that is read and never run",
-    "schema": "print the JSON Schema of the job file or of a policy",
-    "policy": "export the policies in force as admission policies of a cluster",
-    "explain": "tell what a code like TL201 means, why, and what to write instead",
-    "completion": "print the completion script of a shell",
-    "doctor": "tell why a run died or hangs, from the run or from a log; alone look at this machine",
-    "ps": "list the runs of all jobs",
-    "status": "show /dev/shm, health and workers of a run",
-    "logs": "print a run's log",
-    "attach": "take a run up again; where no process keeps it, one does from then on",
-    "wait": "wait until a run ends; the exit code is the job's own",
-    "shell": "open a shell, or run a command, in a container like the job's, or in the one that runs",
-    "down": "stop a run and remove all that it made",
+# Verbs as help shows them, in groups: verb → summary. The module is cli/verbs/VERB.py; it has USAGE and run.
+VERB_GROUPS = {
+    "start here": {
+        "run": "run a command with the right sizes and no job file; its terminal, signals and exit code are its own",
+        "doctor": "tell why a run died or hangs, from the run or from a log; alone look at this machine",
+    },
+    "with a job file": {
+        "init": "write a commented job file, from flags or from a training script that is read and never run",
+        "plan": "show what is decided for a job, each number with its derivation and origin",
+        "up": "start the job and follow it; the exit code is the job's own",
+        "ps": "list the runs of all jobs",
+        "status": "show /dev/shm, health and workers of a run",
+        "logs": "print a run's log",
+        "attach": "take a run up again; where no process keeps it, one does from then on",
+        "wait": "wait until a run ends; the exit code is the job's own",
+        "shell": "open a shell, or run a command, in a container like the job's, or in the one that runs",
+        "down": "stop a run and remove all that it made",
+    },
+    "measure": {
+        "probe": "run the script for some batches: what its loaders need of /dev/shm, and what is wrong with them",
+        "tune": "run the job's script with several settings of its DataLoader, and find the fastest",
+    },
+    "in a repository": {
+        "render": "print or write the job as docker run, Compose or Kubernetes text",
+        "check": "compare committed renderings with what their job files render now",
+        "lint": "find and repair what is wrong with docker lines, Compose files, manifests and CI jobs written by hand",
+        "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
+        "policy": "export the policies in force as admission policies of a cluster",
+    },
+    "also": {
+        "explain": "tell what a code like TL201 means, why, and what to write instead",
+        "schema": "print the JSON Schema of the job file or of a policy",
+        "completion": "print the completion script of a shell",
+    },
+}
+VERBS = {verb: summary for group in VERB_GROUPS.values() for verb, summary in group.items()}
+# What other programs call what a verb here does: nothing of it is run.
+OTHERS_VERBS = {
+    "start": "up JOB",
+    "create": "up JOB",
+    "apply": "up JOB, or `trainlaunch render JOB --target kubernetes | kubectl apply -f -`",
+    "exec": "shell RUN -- COMMAND",
+    "stop": "down RUN",
+    "rm": "down RUN",
+    "delete": "down RUN",
+    "kill": "down RUN",
+    "top": "status RUN",
+    "stats": "status RUN",
+    "describe": "status RUN",
+    "get": "ps",
+    "inspect": "status RUN -o json",
+    "train": "run -- python train.py",
+    "launch": "run -- python train.py",
+    "submit": "up JOB",
+    "diagnose": "doctor RUN",
+    "why": "doctor RUN",
 }
 # Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
-VERBS_WITH_THE_JOBS_CODE = {"up", "wait", "attach", "shell"}
+VERBS_WITH_THE_JOBS_CODE = {"run", "up", "wait", "attach", "shell"}
 # Verbs that run what stands after `--`.
-VERBS_WITH_A_COMMAND = {"shell"}
+VERBS_WITH_A_COMMAND = {"run", "shell"}
 
 
 class Argument(NamedTuple):

@@ -41,7 +41,8 @@ def write_bytes(stream: TextIO, data: bytes) -> None:
 class Screen:
     """What a followed job is shown on. A stream that takes no more ends nothing: the job goes on without it."""
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: Streams, *, is_raw: Callable[[], bool] = lambda: False) -> None:
+        self._is_raw = is_raw  # whether the terminal is out of line mode, in which a line ends with CR and LF
         self._streams = {"stdout": streams.out, "stderr": streams.err}
         self._gone: set[str] = set()
         self._last = {"stdout": b"\n", "stderr": b"\n"}
@@ -81,8 +82,9 @@ class Screen:
     def _line(self, name: str, text: str) -> None:
         unfinished = self._last[name] != b"\n" or (self._one_terminal and self._last[OTHER[name]] != b"\n")
         stream = self._streams[name]
-        shown = "\n" * unfinished + fitted(text, stream)
-        self._attempt(name, lambda: _write_line(stream, shown), b"\n")
+        shown = "\n" * unfinished + fitted(text, stream) + "\n"
+        shown = shown.replace("\n", "\r\n") if self._is_raw() else shown
+        self._attempt(name, lambda: _write_text(stream, shown), b"\n")
         if self._one_terminal:
             self._last[OTHER[name]] = b"\n"
 
@@ -126,8 +128,8 @@ def _descriptor(stream: TextIO) -> int | None:
         return None
 
 
-def _write_line(stream: TextIO, text: str) -> None:
-    stream.write(text + "\n")
+def _write_text(stream: TextIO, text: str) -> None:
+    stream.write(text)
     stream.flush()
 
 

@@ -15,7 +15,7 @@ from trainlaunch.manuals import manuals
 # What stands for an argument in the help says what completes it; any other word completes nothing.
 ENDINGS = {"JOB": ("yaml", "yml"), "RUN": ("yaml", "yml"), "SCRIPT": ("py",)}
 RUN = "RUN"
-ANY_FILE = {"FILE", "PATH", "PATHS"}
+ANY_FILE = {"THING", "FILE", "PATH", "PATHS"}
 FOLDER = "DIR"
 
 
@@ -75,7 +75,7 @@ def _argument(action: argparse.Action) -> Argument:
         words=_words(action),
         endings=("",) if metavar in ANY_FILE else endings,
         folder=metavar == FOLDER,
-        run=metavar == RUN,
+        run=metavar in {RUN, "THING"},
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainlaunch.cli.arguments.doctor_things import DoctorThings, told_apart
 from trainlaunch.cli.arguments.job_arguments import (
     OUTPUT_ARGUMENT,
     POLICY_ARGUMENTS,
@@ -34,15 +35,25 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 MAX_INSPECT_BYTES = 64 << 20
 USAGE = Usage(
-    examples=("trainlaunch doctor mnist", "kubectl logs train-0 | trainlaunch doctor --log - --exit-code 1"),
+    examples=(
+        "trainlaunch doctor mnist",
+        "trainlaunch doctor crash.log inspect.json",
+        "kubectl logs train-0 | trainlaunch doctor - --exit-code 1",
+    ),
     exit_codes=(
         "of a run that has ended, or a log: 0 a cause is named, 1 none is known; of this machine, or a run "
         "that goes on: 0 all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a "
         "bug of ours, 130 interrupted"
     ),
     arguments=(
-        argument("run", metavar="RUN", nargs="?", help=("a job file, or the name of a job; without it this machine")),
-        argument("--log", metavar="FILE", help="a log from anywhere, in the place of a run; - is stdin"),
+        argument(
+            "things",
+            metavar="THING",
+            nargs="*",
+            help="a run, a job's name or file, a log from anywhere, what `docker inspect` or `kubectl get -o yaml` "
+            "prints, several of them; - is a log on stdin; without one this machine",
+        ),
+        argument("--log", metavar="FILE", help="a log, however it is called; - is stdin"),
         argument("--exit-code", type=int, metavar="CODE", help="how the job of that log ended"),
         argument(
             "--inspect", metavar="FILE", help=("`docker inspect`, or pods and events, as JSON or YAML; - is stdin")
@@ -58,12 +69,18 @@ USAGE = Usage(
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Explain a log, a run, or this machine. Raises UsageError where the arguments mean two of them."""
+    """Explain logs, runs, or this machine; of several the exit code is the highest. Raises UsageError."""
+    things = told_apart(args.things)
+    if things.logs or things.inspections:
+        things = _with_options(args, things)
     of_a_log = args.log is not None or args.inspect is not None
-    if args.run is not None and of_a_log:
+    jobs = () if of_a_log else things.jobs
+    if (things.runs or jobs) and of_a_log:
         raise _usage("RUN is a run of its own, and --log and --inspect are another", "leave out one of them")
-    if args.run is not None:
-        return _of_run(args, streams)
+    if things.runs or jobs:
+        return max(_of_run(argparse.Namespace(**vars(args), job=each), streams) for each in (*things.runs, *jobs))
+    if len(things.logs) > 1:
+        return max(_of_one_log(args, each, streams) for each in things.logs)
     if not of_a_log:
         stated = next((each for each in ("exit_code", "job_file") if getattr(args, each) is not None), None)
         if stated is not None:
@@ -73,9 +90,27 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     return tell(evidence, streams, output=args.output)
 
 
+def _with_options(args: argparse.Namespace, things: DoctorThings) -> DoctorThings:
+    """Put a log, an inspection and a job file where their options would. Raises UsageError where both are there."""
+    for option, names in (("log", things.logs), ("inspect", things.inspections), ("job_file", things.jobs)):
+        if not names:
+            continue
+        if getattr(args, option) is not None or (len(names) > 1 and option != "log"):
+            what = f"--{option.removesuffix('_file')}"
+            raise _usage(f"{', '.join(names)}: only one can be what {what} names", "leave out the others")
+        setattr(args, option, names[0])
+    return things._replace(jobs=())
+
+
+def _of_one_log(args: argparse.Namespace, log: str, streams: Streams) -> int:
+    if args.output == "json":
+        raise _usage("-o json gives one document, and several logs are named", "name one log")
+    streams.result(f"{log}\n")
+    return tell(_evidence(argparse.Namespace(**{**vars(args), "log": log})), streams, output=args.output)
+
+
 def _of_run(args: argparse.Namespace, streams: Streams) -> int:
-    """Explain the newest run that RUN means: the end of an ended one, else what its containers do."""
-    args.job = args.run  # as the verbs about runs name it
+    """Explain the newest run that `args.job` means: the end of an ended one, else what its containers do."""
     with newest_run(args, streams) as (store, run):
         evidence = store.evidence(run, streams.say)
         if evidence is not None:

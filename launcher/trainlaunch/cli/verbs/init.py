@@ -28,8 +28,6 @@ from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
 from trainlaunch.yamltree.text_file import read_at_most
 
-GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
-MAX_NAME = 50  # leaves room for a target's suffix
 USAGE = Usage(
     examples=(
         "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
@@ -45,7 +43,7 @@ USAGE = Usage(
             dest="source",
             metavar="FILE",
             help="take over what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
-            "devcontainer.json, a GitHub workflow, or a rendering; - is stdin",
+            "devcontainer.json, a GitHub workflow, or a rendering; - is stdin. Or the id of a run of `trainlaunch run`",
         ),
         argument("--pick", metavar="NAME", help="which container of --from, where it starts several"),
         argument("--name", help="the job's name (default: the script's, or its folder's)"),
@@ -71,7 +69,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
             [Diagnostic("TL118", "--pick names a container of --from, which is not given", "add --from FILE")]
         )
     _refuse_link(args.source or args.script or "-", args)
-    text = _taken_over(args, streams) if args.source is not None else _drafted(args)
+    text = _of_run(args.source) if args.source else None
+    text = text or (_taken_over(args, streams) if args.source is not None else _drafted(args))
     if target is None:
         streams.result(text)
     else:
@@ -88,16 +87,35 @@ def _refuse_link(named: str, args: argparse.Namespace) -> None:
         raise UsageError([led_away])
 
 
+def _of_run(source: str) -> str | None:
+    """Return the job file of a run that `run` started without one; None where --from names something else."""
+    if not re.fullmatch(r"[0-9a-f]{8}", source) or os.path.lexists(source):
+        return None
+    from trainlaunch.run.base.private_files import UnusableState
+    from trainlaunch.run.run_record import RunRecord
+
+    try:
+        text = RunRecord(source).text()
+    except UnusableState as cause:
+        text, why = "", str(cause)
+    else:
+        why = "a run that `trainlaunch run` started on this host keeps one, for 30 days"
+    if not text:
+        fix = "name a run of `trainlaunch ps --target local`, or a file"
+        raise UsageError([Diagnostic("TL118", f"--from: run {source} has no job file", fix, why=why)])
+    return text
+
+
 def _drafted(args: argparse.Namespace) -> str:
     """Return a draft from flags, and from the script where one is named."""
-    from trainlaunch.init import DraftOptions, draft, read_script
+    from trainlaunch.init import DraftOptions, draft, job_name, read_script
 
     target: Path | None = args.write_to
     script = Path(args.script) if args.script else None
     facts = read_script(script) if script else None
     source, program = _seen_from(target.parent if target else Path(), script) if script else (".", "train.py")
     asked = DraftOptions(
-        name=args.name or _name(script),
+        name=args.name or job_name(script),
         image=args.image,
         cpus=args.cpus,
         memory=args.memory,
@@ -143,14 +161,6 @@ def _seen_from(folder: Path, script: Path) -> tuple[str, str]:
     if ".." not in relative.parts:
         return ".", relative.as_posix()
     return relative.parent.as_posix(), script.name
-
-
-def _name(script: Path | None) -> str:
-    if script is None:
-        return "my-job"
-    word = script.stem if script.stem.lower() not in GENERIC else script.resolve().parent.name
-    name = re.sub(r"[^a-z0-9]+", "-", word.lower())[:MAX_NAME].strip("-") or "train"
-    return name if len(name) > 1 else f"{name}-job"  # an engine's container names have two characters
 
 
 def _plan(text: str, *, policy: Path | None = None, lying_at: Path | None = None, reach: Reach = ITS_OWN) -> None:

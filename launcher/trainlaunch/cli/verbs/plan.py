@@ -22,7 +22,7 @@ from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.ceilings import PolicyValue
 from trainlaunch.job.loader_spec import KIND
 from trainlaunch.job.spec import Origin
-from trainlaunch.plan.instrumentation import HEARTBEAT, INJECTED, WORKERS
+from trainlaunch.plan.instrumentation import HEARTBEAT, OVERRIDING, WORKERS
 from trainlaunch.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from trainlaunch.plan.lock_overrides import fresh_probe, fresh_tune
 from trainlaunch.plan.shm_sum_text import multi_epoch_derivation, need_derivation
@@ -40,7 +40,7 @@ USAGE = Usage(
     ),
     exit_codes=CONTRACT_EXIT_CODES,
     arguments=(
-        *job_arguments(),
+        *job_arguments(usual=True),
         OUTPUT_ARGUMENT,
     ),
 )
@@ -170,8 +170,10 @@ def _inside_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
         yield "stall_after", longest, told, str(plan.job.origin("healthcheck.stall_after"))
     if WORKERS in plan.inside.parts:
         most = counted(len(plan.job.data_loader.loaders), "DataLoader")
-        told = f"given to at most {most} of the script, where none is stated; results differ from those without workers"
-        yield "inject", INJECTED, told, str(plan.job.origin("data_loader.inject"))
+        inject = plan.job.data_loader.inject
+        stated = "whatever is stated there" if inject == OVERRIDING else "where none is stated"
+        told = f"given to at most {most} of the script, {stated}; results differ from those without workers"
+        yield "inject", inject, told, str(plan.job.origin("data_loader.inject"))
 
 
 def _derived(name: str, number: Derived) -> tuple[str, str, str, str]:

@@ -25,6 +25,7 @@ from trainlaunch.job.loader_spec import Tune
 from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import fresh_tune, input_of, states
+from trainlaunch.rules.sources.deciding_workers import UNKNOWN, deciding_workers
 from trainlaunch.units import UnreadableValue, format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -224,17 +225,15 @@ def _advice(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace) -> Iter
     """Yield what to type so that the job has the result."""
     best = tuned.best
     if tuned.takes_it is False:
-        yield (
-            "the script does not take num_workers from trainlaunch: it has its own where the plan has others; "
-            "write {num_workers} in command, or data_loader.inject: num_workers"
-        )
+        way = deciding_workers(kept.plan.job).take_planned() or UNKNOWN.take_planned()
+        yield f"the script does not take num_workers from trainlaunch: it has its own where the plan has others; {way}"
     if best.pin_memory != tuned.as_it_is.pin_memory:
         yield f"write data_loader.pin_memory: {str(best.pin_memory).lower()} as well; the lock has no place for it"
     if kept.lock is not None:
         same = "" if _is_plain(args) else ", with the same --set"
         stated = ", ".join(f"{field} ({origin})" for field, origin in _stated(kept.plan.job))
         wins = f"; what is stated wins, delete it: {stated}" if stated else ""
-        yield f"wrote {kept.lock}: plan, render and up use it{same}{wins}"
+        yield f"wrote {kept.lock}: plan, render and up use it for target {kept.plan.target}{same}{wins}"
         return
     if best != tuned.as_it_is:
         typed = f"num_workers: {best.num_workers}" + f", prefetch_factor: {best.prefetch_factor}" * bool(

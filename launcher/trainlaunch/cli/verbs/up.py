@@ -34,7 +34,7 @@ USAGE = Usage(
         "cluster"
     ),
     arguments=(
-        *job_arguments(),
+        *job_arguments(usual=True),
         KIND_ARGUMENT,
         argument("-d", "--detach", action="store_true", help="start it and return; print its name"),
         *PLACE_ARGUMENTS,

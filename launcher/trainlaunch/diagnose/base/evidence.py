@@ -15,6 +15,12 @@ from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
 ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 
 
+def lower_somewhere(number: int) -> str:
+    """Return how a script gets `number` workers where nobody knows who decides how many it has."""
+    where = "where the script sets num_workers (an option, a variable, or the DataLoader call)"
+    return f"let it start at most {number} workers, {where}"
+
+
 class RunEvent(NamedTuple):
     """What a cluster or an engine noted of a run: its word for it, and the sentence."""
 
@@ -39,6 +45,7 @@ class Evidence:
     `pids_limit` and `nofile` are the container's own limits, 0 where unknown; `gpus` is how many it was given, None
     where unknown; `look` is what a run that goes on does. For commands to type, `` where unknown: `job` is the file or
     the name of the job, `container` the name of the container, or of the pod in `namespace`, `engine` its program.
+    `lower_workers` says what to type for a smaller number of workers.
     """
 
     exit_code: int | None
@@ -72,6 +79,7 @@ class Evidence:
     namespace: str = ""
     engine: str = "docker"
     look: ContainerSnapshot | None = None
+    lower_workers: Callable[[int], str] = lower_somewhere
 
     @property
     def where(self) -> Target:

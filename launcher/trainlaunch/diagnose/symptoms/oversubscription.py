@@ -14,7 +14,7 @@ _TORCH = LogPattern(
 def diagnose(case: Case) -> Diagnosis | None:
     """Match torch's warning."""
     hit = case.first(_TORCH)
-    if hit is None:
+    if hit is None or case.evidence.exit_code == 0:  # it ran as its author wanted: `tune` may even have chosen it
         return None
     workers, cpus = hit.match["workers"], hit.match["cpus"]
     sure = LIKELY if int(workers) >= 2 * int(cpus) else POSSIBLE
@@ -23,6 +23,6 @@ def diagnose(case: Case) -> Diagnosis | None:
         NAME,
         f"{workers} DataLoader workers share {cpus} CPUs",
         seen(hit),
-        f"set data_loader.num_workers to {cpus} or to auto, or raise resources.cpus",
+        f"{case.evidence.lower_workers(int(cpus))}, or give it more CPUs (resources.cpus)",
         sure,
     )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from trainlaunch.init.takeover.job_draft import size, word
 from trainlaunch.init.takeover.prologue import Wrapped
-from trainlaunch.plan.instrumentation import INJECTED, WORKERS
+from trainlaunch.plan.instrumentation import FORCED, INJECTED, OVERRIDING, WORKERS
 from trainlaunch.plan.memory_and_files import SPARE
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.plan.shared_memory import PAGE, semaphores
@@ -104,7 +104,7 @@ def _common(plan: Wrapped, known: _Known) -> dict[str, Any]:
     if "export TRAINLAUNCH_NUM_WORKERS=" not in plan.text:
         fields["inject"] = word("off")
     if WORKERS in plan.names("parts"):
-        fields["inject"] = word(INJECTED)
+        fields["inject"] = word(OVERRIDING if f"export {FORCED}=" in plan.text else INJECTED)
     if known.alive and not known.files:
         fields["sharing_strategy"] = word("file_system")
     return fields

@@ -110,7 +110,8 @@ CONTAINER = (
           docker="`--pull`", compose="`pull_policy`", kubernetes="`imagePullPolicy`"),
     Field("command", listing(STRING, low=1),
           "argv. `{num_workers}` `{prefetch_factor}` `{batch_size}` `{nproc_per_node}`, as a whole element or right "
-          "after its `=`, are replaced inside the container. This or `script`", shown="this or script",
+          "after its `=`, are replaced inside the container, in values of `env` too. This or `script`",
+          shown="this or script",
           docker="after image", compose="`command`", kubernetes="`args`"),
     Field("script", text("shell text", r"[\s\S]*\S[\s\S]*"),
           "shell text, run by `/bin/sh -eu`. This or `command`", shown="this or command",
@@ -216,9 +217,9 @@ TRAINING = (
               "together: any may be alive with any other, as Hugging Face's Trainer's and Lightning's · in_turn: each "
               "loop runs to its end before the next starts",
               default="together"),
-        Field("inject", choice("env", "num_workers", "off"),
+        Field("inject", choice("env", "num_workers", "force", "off"),
               "env: variables and tokens · num_workers: and DataLoaders that state none get theirs, which changes "
-              "results ([inject](inject.md)) · off: nothing",
+              "results ([inject](inject.md)) · force: and those that state a number too · off: nothing",
               default="env"),
         instead={"none": {"loaders": {}}},
     ), "the job's DataLoaders; sizes /dev/shm. none: a job without one, which has no workers and 64 MiB, or what NCCL "

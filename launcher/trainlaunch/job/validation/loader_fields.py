@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainlaunch.job.loader_spec import inherited
-from trainlaunch.job.tokens import OF_LOADERS, token_of
+from trainlaunch.job.tokens import OF_LOADERS, near_token, token_of
 from trainlaunch.job.validation.context import ValidationContext
 from trainlaunch.job.values.scalar_reader import BAD
 from trainlaunch.sanitize import shorten
@@ -22,6 +22,7 @@ def check_loaders(job: ValidationContext) -> None:
     shared = job.value("data_loader") or {}
     _check_one_measure(job, "data_loader", shared)
     loaders = job.value("data_loader.loaders")
+    _check_tokens(job)
     if loaders == {}:
         _check_no_tokens(job)
     if loaders is None:
@@ -34,15 +35,35 @@ def check_loaders(job: ValidationContext) -> None:
 
 def _check_no_tokens(job: ValidationContext) -> None:
     """Report each token that stands for a value of a DataLoader in a job without one."""
-    for field, argument in job.arguments():
-        token = token_of(argument)
+    for field, value in _with_tokens(job):
+        token = token_of(value)
         if token in OF_LOADERS:
             job.add(
                 "TL109",
                 field,
-                f"{field} is {shorten(argument)}, and data_loader is none",
-                why="a job without DataLoaders has no such number; the argument would arrive as 0 or empty",
-                fix=f"delete the argument, write {{{{{token}}}}} for these very characters, or state data_loader",
+                f"{field} is {shorten(value)}, and data_loader is none",
+                why="a job without DataLoaders has no such number; it would arrive as 0 or empty",
+                fix=f"delete it, write {{{{{token}}}}} for these very characters, or state data_loader",
+            )
+
+
+def _with_tokens(job: ValidationContext) -> Iterator[tuple[str, str]]:
+    """Yield the texts in which the preflight fills tokens, each with its path."""
+    yield from job.arguments()
+    yield from ((path, value) for path, value in job.entries("env") if isinstance(value, str))
+
+
+def _check_tokens(job: ValidationContext) -> None:
+    """Report each word in braces that is nearly a token."""
+    for field, value in _with_tokens(job):
+        near = near_token(value)
+        if near is not None:
+            job.add(
+                "TL109",
+                field,
+                f"{field} is {shorten(value)}, and no token is called so",
+                why="it would reach the job with its braces",
+                fix=f"write {{{near}}}",
             )
 
 
@@ -70,7 +91,7 @@ def _check_batch_size(job: ValidationContext, path: str, values: Mapping[str, An
 
 def check_inside(job: ValidationContext) -> None:
     """Report waits that nobody could watch, and workers that no loader could get."""
-    if job.value(_INJECT) == "num_workers":
+    if job.value(_INJECT) in {"num_workers", "force"}:
         _check_injection(job)
     stops, stall = job.value(_STOP) == "stop", job.value(_STALL) is not None
     if stops and not stall:
@@ -107,7 +128,7 @@ def _check_injection(job: ValidationContext) -> None:
         job.add(
             "TL109",
             "data_loader.multiprocessing_context",
-            f"{_INJECT} is num_workers, and data_loader.multiprocessing_context is {context}",
+            f"{_INJECT} is {job.value(_INJECT)}, and data_loader.multiprocessing_context is {context}",
             fix=f"delete data_loader.multiprocessing_context, or write {_INJECT}: env and num_workers in the script",
             why="a script that never had workers may not run under another start method: it has no "
             "main guard, or a lambda",
@@ -119,7 +140,7 @@ def _check_injection(job: ValidationContext) -> None:
             job.add(
                 "TL109",
                 field,
-                f"{field} is {prefetch}, and {_INJECT}: num_workers leaves a loader torch's own {_MIN_PREFETCH}",
+                f"{field} is {prefetch}, and {_INJECT}: {job.value(_INJECT)} leaves a loader its {_MIN_PREFETCH}",
                 fix=f"delete {field}, or write num_workers and prefetch_factor in the script",
                 why="more batches would wait in /dev/shm than it is sized for",
             )

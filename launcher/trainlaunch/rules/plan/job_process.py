@@ -8,6 +8,7 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.base.rule import Problem, plan_rule
+from trainlaunch.rules.sources.deciding_workers import arguments_of, script_facts
 from trainlaunch.rules.sources.training_commands import (
     BACKGROUND,
     BACKGROUND_WHY,
@@ -18,6 +19,39 @@ from trainlaunch.rules.sources.training_commands import (
     waits_in_vain,
 )
 from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
+from trainlaunch.script.script_facts import Option
+
+
+@plan_rule("TL215", Severity.ERROR)
+def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
+    """The script's own parser would end it; its text is read where the job mounts it."""
+    facts, words = script_facts(plan.job), arguments_of(plan.job)
+    if facts is None or words is None:
+        return
+    lacking = [each for each in facts.required if each.flag and not _given(each, words)]
+    positional = [each for each in facts.required if not each.flag]
+    plain = [each for each in words if not each.startswith("-")]
+    lacking += positional[len(plain) :]  # an option's value counts too: fewer words than that are surely too few
+    if lacking:
+        names = ", ".join(f"{each.flag or each.dest} ({each.place})" for each in lacking)
+        first = lacking[0]
+        typed = f"{first.flag} VALUE" if first.flag else first.dest.upper()
+        yield Problem(
+            f"the command gives no {names}, which the script requires",
+            f"add {typed} to command",
+            "its parser ends it with code 2 before anything is loaded",
+            "command",
+        )
+
+
+def _given(option: Option, words: tuple[str, ...]) -> bool:
+    """Whether a command may state an option: by a name, by the beginning of one, as a parser takes it, or in a file."""
+    heads = [each.partition("=")[0] for each in words if each.startswith("-") and len(each) > 1]
+    if any(each.startswith("@") for each in words):
+        return True
+    return any(
+        name.startswith(head) or (len(name) == 2 and head.startswith(name)) for name in option.names for head in heads
+    )
 
 
 @plan_rule("TL329", Severity.INFO)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from trainlaunch.diagnostics import Severity
 from trainlaunch.job.loader_spec import LoaderSpec, ProbedLoader, ProbeMeasurement
 from trainlaunch.plan.batch import batch_pages
-from trainlaunch.plan.instrumentation import INJECTED
+from trainlaunch.plan.instrumentation import INJECTED, OVERRIDING
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import fresh_probe, fresh_tune, measuring_command, states, states_batch
 from trainlaunch.plan.shared_memory import PAGE
@@ -61,7 +61,7 @@ def tune_stale(plan: LaunchPlan) -> Iterator[Problem]:
 def workers_not_injected(plan: LaunchPlan) -> Iterator[Problem]:
     """A loader is given no workers."""
     probe = fresh_probe(plan.job)
-    if probe is None or plan.job.data_loader.inject != INJECTED:
+    if probe is None or plan.job.data_loader.inject not in {INJECTED, OVERRIDING}:
         return
     again = measuring_command("probe", plan.job, probe.target)
     for loader, probed in zip(plan.job.data_loader.loaders, probe.loaders, strict=True):

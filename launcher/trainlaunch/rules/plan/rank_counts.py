@@ -8,6 +8,7 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.starter import PER_GPU, Starter
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.lock_overrides import fresh_tune
 from trainlaunch.plan.workers_and_threads import shares_cpus, whole_cpus
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import counted
@@ -74,14 +75,23 @@ def ranks_not_stated(plan: LaunchPlan) -> Iterator[Problem]:
 def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
     """The stated workers of one loader, over all ranks, outnumber the CPUs."""
     ranks, cpus = plan.ranks.value, whole_cpus(plan.job) or 0
-    if shares_cpus(plan) and plan.job.resources.cpus is not None:
+    if shares_cpus(plan) and plan.job.resources.cpus is not None and not _measured(plan):
+        from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
+
         workers = f"{counted(plan.stated_processes, 'DataLoader worker')} ({counted(ranks, 'rank')})"
         yield Problem(
             f"{workers} share resources.cpus {plan.job.resources.cpus / 1000:g}",
-            f"set data_loader.num_workers to {max(1, cpus // ranks)}, or delete it",
+            deciding_workers(plan.job).lower_to(max(1, cpus // ranks)),
             "workers beyond the CPUs only take turns, and each costs memory",
             "data_loader.num_workers",
         )
+
+
+def _measured(plan: LaunchPlan) -> bool:
+    """Whether `tune` found the stated number fastest on these very CPUs: a measurement outranks a rule of thumb."""
+    tune = fresh_tune(plan.job)
+    stated = {each.num_workers for each in plan.job.data_loader.loaders}
+    return tune is not None and stated <= {None, tune.num_workers}
 
 
 @plan_rule("TL208", Severity.WARNING)

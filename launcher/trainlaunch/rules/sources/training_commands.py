@@ -20,13 +20,13 @@ SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 _LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "composer", "horovodrun", "colossalai", "axolotl"})
 _MODULES = frozenset({"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"})
 _TRAINS = re.compile(r"(?:^|[-_.])(?:pre|fine)?-?_?(?:train|training|trainer|tune|finetune|pretrain)(?=[-_.])")
-_WORKERS = re.compile(
+OPTION_OF_WORKERS = re.compile(
     r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|data[-_]?loader[-_]workers|loader[-_]workers)(?:=(.*))?"
 )
-_OVERRIDE = re.compile(r"\+{0,2}(?:[\w.]+\.)?num_workers=(\d+)")  # Hydra's
+OVERRIDE_OF_WORKERS = re.compile(r"\+{0,2}(?:[\w/]+\.)*(?:\w*_)?num_workers=(.*)")  # Hydra's
 _RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(?:=(.*))?")
 _PREFETCH = re.compile(r"--?(?:[\w.]*[-_.])?prefetch[-_]factor(?:=(.*))?")
-_VARIABLES = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")
+VARIABLES_OF_WORKERS = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")
 _DEEPEST = 3
 _ENDS = frozenset({"&&", "||", "|", "|&", "&", ";;", ";&", ";;&", "(", ")", "\r\n"})
 
@@ -146,7 +146,7 @@ def stated_workers(argvs: Iterable[Argv], env: Mapping[str, Value[str]]) -> int 
     found += [
         int(value.value)
         for name, value in env.items()
-        if _VARIABLES.fullmatch(name) and isinstance(value, Known) and re.fullmatch(r"\d{1,4}", value.value)
+        if VARIABLES_OF_WORKERS.fullmatch(name) and isinstance(value, Known) and re.fullmatch(r"\d{1,4}", value.value)
     ]
     return max(found, default=None)
 
@@ -175,8 +175,8 @@ def _workers_of(argv: Argv) -> Iterator[int]:
     if not any(is_python(argv) or each for each in (is_training(argv),)):
         return
     for index, word in enumerate(argv):
-        match = _WORKERS.fullmatch(word)
-        override = _OVERRIDE.fullmatch(word)
+        match = OPTION_OF_WORKERS.fullmatch(word)
+        override = OVERRIDE_OF_WORKERS.fullmatch(word)
         value = override[1] if override else ""
         if match:
             value = match[1] if match[1] is not None else argv[index + 1] if index + 1 < len(argv) else ""

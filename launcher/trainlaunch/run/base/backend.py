@@ -16,6 +16,7 @@ from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
+    from trainlaunch.run.base.caller_terminal import CallerStreams
 
 Say = Callable[[str], None]
 
@@ -159,6 +160,8 @@ class Backend(Protocol):
     """
 
     place: str
+    caller: CallerStreams | None
+    """The streams of the caller whose own command the next run is; None for a job by itself."""
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check everything that can be known before the first process, and get the image."""

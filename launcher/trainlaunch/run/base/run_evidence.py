@@ -21,6 +21,7 @@ from trainlaunch.run.base.shm_reading import read_from_health
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.diagnose.base.log_facts import LogFacts
+    from trainlaunch.job.spec import JobSpec
 
 TAIL_BYTES = 64 * 1024
 
@@ -66,6 +67,17 @@ def evidence_of(
         container=container.name,
         engine=container.engine,
     )
+
+
+def with_job(evidence: Evidence, job: JobSpec) -> Evidence:
+    """Return evidence whose advice on workers names who decides their number in this job."""
+
+    def lower(number: int) -> str:
+        from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
+
+        return deciding_workers(job).lower_to(number)
+
+    return replace(evidence, lower_workers=lower)
 
 
 def without_secrets(evidence: Evidence, redact: Callable[[str], str]) -> Evidence:

@@ -160,16 +160,28 @@ def measured_line(planned: Planned, peak: Peak | None, *, size: int, exit_code: 
     """
     if not planned.unsized or peak is None:
         return ""
-    queued = _queued(planned, peak.workers)
-    if peak.held <= _own_files(planned, peak) or peak.held < PAGE * queued or not queued:
+    queued, batch = _queued(planned, peak.workers), batch_of(planned, peak)
+    if batch is None:
         return "" if exit_code is None else _nothing_to_size(peak)
-    batch = max(math.ceil(peak.held / queued), peak.largest)
     if exit_code and size and size - peak.held < batch:
         return (
             f"the run was unsized and filled its /dev/shm: {human_size(peak.held)} of {human_size(size)}, so its need "
             "is not known yet: run it with a larger shm_size"
         )
     return _to_paste(planned, peak, queued, batch)
+
+
+def batch_of(planned: Planned, peak: Peak) -> int | None:
+    """Return the bytes of a batch by an unsized run's peak; None where too little was held to tell."""
+    queued = _queued(planned, peak.workers)
+    if peak.held <= _own_files(planned, peak) or peak.held < PAGE * queued or not queued:
+        return None
+    return max(math.ceil(peak.held / queued), peak.largest)
+
+
+def size_of_batch(batch: int) -> str:
+    """Return the bytes of a batch as a job file states them, rounded up."""
+    return _size(batch)
 
 
 def _queued(planned: Planned, workers: int | None) -> int:

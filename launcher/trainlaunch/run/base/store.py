@@ -18,6 +18,7 @@ from trainlaunch.run.base.run_query import Run, RunQuery
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.case import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
+    from trainlaunch.run.base.caller_terminal import CallerTerminal
     from trainlaunch.run.base.console import Console, Event, Events, Outcome
 
 PENDING, RUNNING, SUCCEEDED, FAILED = ("pending", "running", "succeeded", "failed")
@@ -130,13 +131,20 @@ class Following(NamedTuple):
 
 
 class Starting(NamedTuple):
-    """How `up` starts a run; `typed` is the user's command line, for an error that completes it."""
+    """How a run is started; `typed` is the user's command line, for an error that completes it.
+
+    `terminal` is the caller's, of a run that stands in front of it as the bare command would; `as_shell`: it has the
+    caller's own environment, in front or detached. `run` is its id, `` where nobody chose one.
+    """
 
     typed: str
     detach: bool = False
     share_gpus: bool = False
     replace: bool = False
     stop_on_interrupt: bool = False
+    as_shell: bool = False
+    terminal: CallerTerminal | None = None
+    run: str = ""
 
 
 class Followed(NamedTuple):

@@ -21,6 +21,7 @@ from trainlaunch.units import counted, human_size
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.log_facts import LogFacts
     from trainlaunch.diagnose.base.scan import Scanner
+    from trainlaunch.job.spec import JobSpec
 
 HEAD_BYTES = 8 * 1024
 UNHEALTHY = "unhealthy: "  # how the health command begins what it has against a run
@@ -29,7 +30,6 @@ HEALTH_SECONDS = 5.0  # between two looks at the engine's health status
 SILENT_SECONDS = 60.0  # of log and of a full /dev/shm, after which a job counts as stuck
 COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
 _LOWERED = re.compile(r"preflight passed: (?:(?!preflight ).)*\bnum_workers (\d{1,9})\b", re.ASCII)
-
 NOTED_STEP = 20  # a peak that has risen by less than a twentieth is noted at the end
 
 HangWatch = Callable[[str], str]
@@ -113,7 +113,7 @@ class PlannedShm(NamedTuple):
     """What a plan says of /dev/shm and the workers of one container, which readings are compared with.
 
     `memory` is its limit in bytes, 0 where none is in effect; `target` is the target's name. `injects`: workers are
-    given to DataLoaders from inside, which says of each that is left alone why.
+    given to DataLoaders from inside, which says of each that is left alone why. `job` says who decides their number.
     """
 
     shm: SharedMemory
@@ -121,6 +121,7 @@ class PlannedShm(NamedTuple):
     memory: int
     target: str
     injects: bool = False
+    job: JobSpec | None = None
 
     def processes(self, settled: int | None) -> int:
         """Return the worker processes of all ranks; `settled` is what the preflight lowered an auto num_workers to."""
@@ -130,7 +131,7 @@ class PlannedShm(NamedTuple):
 def planned_shm(plan: LaunchPlan) -> PlannedShm:
     """Return what readings of a plan's containers are compared with."""
     memory = (plan.memory.limit or 0) if plan.target_record.enforces_limits else 0
-    return PlannedShm(plan.shm, plan.ranks.value, memory, plan.target, WORKERS in plan.inside.parts)
+    return PlannedShm(plan.shm, plan.ranks.value, memory, plan.target, WORKERS in plan.inside.parts, plan.job)
 
 
 class ShmSource(Protocol):
@@ -235,7 +236,7 @@ class ShmWatch:
             self._more_said = True
             self._say(
                 f"{counted(reading.workers, 'DataLoader worker')} run and {planned} were planned: /dev/shm may be "
-                "too small for them; let the script read TRAINLAUNCH_NUM_WORKERS, or state data_loader.num_workers"
+                f"too small for them; {self._take_planned()}, or state data_loader.num_workers as it is"
             )
         self._last_workers = reading.workers
 
@@ -284,7 +285,16 @@ class ShmWatch:
         planned = self._plan.processes(self.log.num_workers)
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
-        way = "let the script pass TRAINLAUNCH_NUM_WORKERS to its DataLoader, or state data_loader.num_workers"
+        way = self._take_planned()
         if self._plan.injects:
             way = "the lines about `num_workers` above say which DataLoader was left alone, and why"
-        return f"{counted(self.most_workers, 'DataLoader worker')} ran at most and {planned} were planned: {way}"
+        if not way:  # it takes the planned number: loops that were too short to be seen, or another loader's turn
+            return ""
+        seen = f"{counted(self.most_workers, 'DataLoader worker')} were seen at most and {planned} were planned"
+        return f"{seen}: {way}, or state data_loader.num_workers as it is"
+
+    def _take_planned(self) -> str:
+        """Return what to type so that the script takes the planned number, empty where it does."""
+        from trainlaunch.rules.sources.deciding_workers import UNKNOWN, deciding_workers  # which reads the script
+
+        return (UNKNOWN if self._plan.job is None else deciding_workers(self._plan.job)).take_planned()

@@ -13,6 +13,7 @@ from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.target_names import node_names
 from trainlaunch.run.base.backend import ContainerInfo, Position, Say, Session, ShmReading
+from trainlaunch.run.base.caller_terminal import CallerStreams
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.multi_node import at_once
 from trainlaunch.run.base.run_query import may_move
@@ -55,6 +56,7 @@ class DockerBackend(ContainerStreams):
     """Runs jobs on the Docker engine that the `docker` command would use."""
 
     place = "this engine"
+    caller: CallerStreams | None = None
 
     def __init__(self, engine: Engine | None = None, *, proc: Path = Path("/proc"), say: Say = lambda _: None) -> None:
         self.engine = engine or Engine(find_endpoint())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import shlex
 import shutil
 import signal
@@ -11,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.plan.target_effects import not_applied_on_a_host
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session, ShmReading
+from trainlaunch.run.base.caller_terminal import CallerStreams
 from trainlaunch.run.base.log_position import TimePosition
 from trainlaunch.run.base.private_files import UnusableState, state_root
-from trainlaunch.run.base.run_query import NAME_TAKEN, held_by_same_job, may_move
+from trainlaunch.run.base.run_query import may_move
 from trainlaunch.run.base.sessions import LoggedSession
 from trainlaunch.run.base.shm_reading import OwnChecks
 from trainlaunch.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
@@ -26,13 +27,12 @@ from trainlaunch.run.local.log import part_of_log
 from trainlaunch.run.local.process_spec import comparison, local_findings, process_spec, start_keeper
 from trainlaunch.run.local.processes import ProcessIdentity, kill_marked, read_host_shm, remove_own_folder, run_id, send
 from trainlaunch.run.local.record import Facts, describe, described, identities, run_pids, state_of
+from trainlaunch.run.local.refusals import name_taken, not_ours, not_started
 from trainlaunch.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 
-NO_PERMISSION = "TL502"
-NOT_STARTED = "TL508"
 SECONDS_TO_DIE = 20.0  # after SIGKILL; the keeper takes 10 of them for what is left
 
 
@@ -41,6 +41,7 @@ class LocalBackend:
 
     place = "this host"
     sample_seconds = 1.0
+    caller: CallerStreams | None = None
 
     def __init__(self, root: Path | None = None, *, say: Say = lambda _: None) -> None:
         self._root = root or state_root()
@@ -84,11 +85,16 @@ class LocalBackend:
         run, _, attempt = folder.path.name.rpartition("-")
         try:
             spec = process_spec(
-                plan, run_id=run_id(plan.name, run, int(attempt)), attempt=int(attempt), folder=folder.path
+                plan,
+                run_id=run_id(plan.name, run, int(attempt)),
+                attempt=int(attempt),
+                folder=folder.path,
+                caller=self.caller,
             )
             problem = start_keeper(folder, spec)
+            spec.streams.close()
             if problem:
-                raise TargetUnavailable([_not_started(plan, problem)])  # noqa: TRY301 - it leaves nothing either
+                raise TargetUnavailable([not_started(plan, problem)])  # noqa: TRY301 - it leaves nothing either
         except TargetUnavailable:  # or a secret's source is gone since the checks
             self.remove(container)
             raise
@@ -110,6 +116,12 @@ class LocalBackend:
         if wait_for_end(folder, facts.grace) is None:
             self.kill(container)
             wait_for_end(folder, SECONDS_TO_DIE)
+
+    def interrupt(self, container: str) -> None:
+        """Send SIGINT to all processes in front, as a terminal does."""
+        if (known := identities(self._folder(container))) is not None and known[1].alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(known[1].pid, signal.SIGINT)
 
     def kill(self, container: str) -> None:
         """Send SIGKILL to the job's first process; its keeper kills what it leaves, and we do where that is gone."""
@@ -139,7 +151,7 @@ class LocalBackend:
         try:
             send(known[1], number)
         except PermissionError as refused:
-            raise TargetUnavailable([_not_ours(state, number)]) from refused
+            raise TargetUnavailable([not_ours(state, number)]) from refused
         return True
 
     def inspect(self, container: str) -> ContainerInfo | None:
@@ -263,33 +275,3 @@ class LocalBackend:
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-
-
-def name_taken(plan: LaunchPlan, holder: ContainerInfo) -> Diagnostic:
-    """Return the error for a name that another run holds (TL506)."""
-    if holder.job == plan.job.name:
-        return held_by_same_job(holder, plan.name)
-    return Diagnostic(
-        code=NAME_TAKEN,
-        message=f"the name {plan.name} is held by a local run of job {holder.job}",
-        why="a run's name is unique on a host",
-        fix=f"give `--name {plan.name}-2`, or end the other one with `trainlaunch down {holder.job}`",
-    )
-
-
-def _not_started(plan: LaunchPlan, problem: str) -> Diagnostic:
-    return Diagnostic(
-        code=NOT_STARTED,
-        message=f"local run {plan.name} could not be started",
-        why=f"the system says: {problem.splitlines()[-1]}",
-        fix="correct working_dir, or what that line names",
-    )
-
-
-def _not_ours(run: ContainerInfo, number: int) -> Diagnostic:
-    return Diagnostic(
-        code=NO_PERMISSION,
-        message=f"local run {run.name} can't be sent {signal.Signals(number).name}",
-        why=f"its first process {run.pid} has become another user's, as under sudo",
-        fix=f"end it as that user: `sudo kill {run.pid}`",
-    )

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import selectors
 import signal
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -104,17 +106,35 @@ class LocalKeeper:
             spec["argv"],
             env={**spec["env"], **{name: in_memory(text) for name, text in spec["files"].items()}},
             cwd=spec["cwd"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            **self._given(spec["streams"]),
             start_new_session=True,
-            preexec_fn=when_parent_dies(signal.SIGKILL),  # noqa: PLW1509 - no other thread runs
         )
+        self._shown_as = STDERR if spec["streams"][STDOUT] is None else STDOUT
+        for each in {*spec["streams"][: STDERR + 1]} - {None}:
+            os.close(each)
         try:
             folder.start(identity_of(os.getpid()), identity_of(self._job.pid), time.time(), overflow.file)
         except OSError:  # `down` was faster
             self._job.kill()
             raise
+
+    def _given(self, streams: Sequence[int | None]) -> dict[str, Any]:
+        """Return what the job gets for its streams, as CallerStreams has them: its caller's, else pipes of ours."""
+        stdin, stdout, stderr, self._terminal = streams
+        dies = when_parent_dies(signal.SIGKILL)
+
+        def prepare() -> None:
+            dies()
+            if self._terminal is not None:
+                fcntl.ioctl(next(each for each in (stdin, stdout, stderr) if each), termios.TIOCSCTTY, 0)
+
+        pipe = subprocess.PIPE
+        return {
+            "stdin": subprocess.DEVNULL if stdin is None else stdin,
+            "stdout": pipe if stdout is None else stdout,
+            "stderr": pipe if stderr is None else stderr,
+            "preexec_fn": prepare,  # no other thread runs
+        }
 
     def run(self) -> None:
         """Copy output until the job has ended, end what it left, record the end."""
@@ -122,6 +142,8 @@ class LocalKeeper:
         for pipe, number in streams:
             if pipe is not None:
                 self._selector.register(pipe, selectors.EVENT_READ, number)
+        if self._terminal is not None:
+            self._selector.register(self._terminal, selectors.EVENT_READ, self._shown_as)
         self._selector.register(self._woken, selectors.EVENT_READ)
         looked = time.monotonic()
         while self._code is None:
@@ -139,7 +161,10 @@ class LocalKeeper:
     def _copy(self, seconds: float) -> None:
         ready = self._selector.select(seconds)
         for key, _ in ready:
-            data = os.read(key.fd, CHUNK)
+            try:
+                data = os.read(key.fd, CHUNK)
+            except OSError:  # a terminal that nobody has open any more
+                data = b""
             if key.data is None:
                 continue
             if not data:

@@ -29,6 +29,7 @@ from trainlaunch.job.spec import path_variable, secret_path
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.ranks import torchrun_prefix
 from trainlaunch.run.base.backend import Say
+from trainlaunch.run.base.caller_terminal import NO_STREAMS, CallerStreams
 from trainlaunch.run.base.container_shell import MARK
 from trainlaunch.run.base.host_gpus import NO_GPU, amd_findings, gpu_nodes, gpu_variables
 from trainlaunch.run.base.secret_values import environment, file_contents, secret_findings, secret_value, values_here
@@ -58,17 +59,30 @@ class ProcessSpec:
     cwd: str
     files: Mapping[str, str]
     secrets: Mapping[str, str]
+    streams: CallerStreams = NO_STREAMS
 
 
-def process_spec(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -> ProcessSpec:
-    """Return what to start for a plan; `run_id` is unique on this host, `folder` marks the run's processes."""
-    env = _environment(plan, run_id=run_id, attempt=attempt, folder=folder)
+def process_spec(
+    plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path, caller: CallerStreams | None = None
+) -> ProcessSpec:
+    """Return what to start for a plan; `run_id` is unique on this host, `folder` marks the run's processes.
+
+    With the streams of a `caller` it is that shell's own command: its programs and its GPUs, and no others.
+    """
+    env = _environment(plan, run_id=run_id, attempt=attempt, folder=folder, as_shell=caller is not None)
     return ProcessSpec(
-        argv=("/bin/sh", "-c", preflight_text(plan), "trainlaunch", *_arguments(plan, env.get("PATH", ""))),
+        argv=(
+            "/bin/sh",
+            "-c",
+            preflight_text(plan),
+            "trainlaunch",
+            *_arguments(plan, env, as_shell=caller is not None),
+        ),
         env=env,
         cwd=working_dir(plan),
         files={path_variable(name): value for name, value in file_contents(plan).items()},
         secrets=values_here(plan),
+        streams=caller or NO_STREAMS,
     )
 
 
@@ -90,17 +104,17 @@ def _secret_files(plan: LaunchPlan) -> dict[str, str]:
     return {name: absolute_source(plan, each.file) for name, each in secrets if each.as_file and each.file is not None}
 
 
-def _arguments(plan: LaunchPlan, path: str) -> tuple[str, ...]:
+def _arguments(plan: LaunchPlan, env: Mapping[str, str], *, as_shell: bool) -> tuple[str, ...]:
     if plan.job.command is None:
         return plan.argv
     own = len(torchrun_prefix(plan.job, plan.ranks.value))
     command = [host_path(each, _binds(plan)) for each in plan.argv[own:]]
-    if command[0] == "python" and shutil.which("python", path=path) is None:
+    if command[0] == "python" and not as_shell and shutil.which("python", path=env.get("PATH", "")) is None:
         command[0] = sys.executable
     return (*plan.argv[:own], *command)
 
 
-def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -> dict[str, str]:
+def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path, as_shell: bool) -> dict[str, str]:
     """Return the shell's variables, ours, the job's, its secrets; each wins over those before it.
 
     A variable of the shell that the job shall see as a file is none of the job's.
@@ -110,12 +124,13 @@ def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -
     inherited = {
         name: value for name, value in environment().items() if not name.startswith(OWN_PREFIX) and name not in hidden
     }
-    # Last on PATH: `python` and `torchrun` of trainlaunch's own environment, where no other has them.
-    inherited["PATH"] = os.pathsep.join(filter(None, [inherited.get("PATH", os.defpath), _own_programs()]))
+    if not as_shell:
+        # Last on PATH: `python` and `torchrun` of trainlaunch's own environment, where no other has them.
+        inherited["PATH"] = os.pathsep.join(filter(None, [inherited.get("PATH", os.defpath), _own_programs()]))
     return {
         **dict(shutdown_variables(plan)),  # a shell that sets it means it
         **inherited,
-        **gpu_variables(plan, inherited),
+        **({} if as_shell else gpu_variables(plan, inherited)),
         f"{OWN_PREFIX}RUN_ID": run_id,
         **attempt_variables(plan, attempt),
         **plan.job.env,
@@ -137,6 +152,7 @@ def start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
             input=json.dumps(asdict(spec)).encode(),
             capture_output=True,
             start_new_session=True,
+            pass_fds=spec.streams.passed,
             check=False,
         )
     except OSError as refused:

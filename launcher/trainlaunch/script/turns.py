@@ -6,11 +6,11 @@ import ast
 import itertools
 from collections.abc import Iterator
 
-from trainlaunch.init.callees import Callee, Callees, Site
-from trainlaunch.init.flow import COMPREHENSIONS, Unproved, loops_over
-from trainlaunch.init.resolve import Program
-from trainlaunch.init.script_facts import Turns
-from trainlaunch.init.source import Function, PythonSource
+from trainlaunch.script.callees import Callee, Callees, Site
+from trainlaunch.script.flow import COMPREHENSIONS, Unproved, loops_over
+from trainlaunch.script.resolve import Program
+from trainlaunch.script.script_facts import Turns
+from trainlaunch.script.source import Function, PythonSource
 
 _TO_THE_END = frozenset({"dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"})
 _STARTS = frozenset({"absl.app.run", "fire.Fire", "torch.multiprocessing.spawn"})  # they run one function, once

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from trainlaunch.init.resolve import Program
-from trainlaunch.init.source import Function, PythonSource
+from trainlaunch.script.resolve import Program
+from trainlaunch.script.source import Function, PythonSource
 
 
 class Site(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from trainlaunch.init.callees import Callee, Callees, Site, owner_of
-from trainlaunch.init.source import Function, PythonSource
+from trainlaunch.script.callees import Callee, Callees, Site, owner_of
+from trainlaunch.script.source import Function, PythonSource
 
 _DATA_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
 _READ = frozenset({

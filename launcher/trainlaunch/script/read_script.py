@@ -6,22 +6,23 @@ from pathlib import Path
 
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import UsageError
-from trainlaunch.init.callees import Site
-from trainlaunch.init.frameworks import (
+from trainlaunch.repository.regular_files import open_regular
+from trainlaunch.script.callees import Site
+from trainlaunch.script.frameworks import (
     expects_torchrun,
     hugging_face,
     look_ahead,
     names_cuda,
+    needs_launcher,
     shared_settings,
     starts_ranks,
 )
-from trainlaunch.init.loader_calls import calls_of, loaders_of
-from trainlaunch.init.options import options_of
-from trainlaunch.init.resolve import Program
-from trainlaunch.init.script_facts import ScriptFacts, Turns
-from trainlaunch.init.source import MAX_BYTES, PythonSource, imported, parse
-from trainlaunch.init.turns import turns_of
-from trainlaunch.repository.regular_files import open_regular
+from trainlaunch.script.loader_calls import calls_of, loaders_of
+from trainlaunch.script.options import options_of, required_options
+from trainlaunch.script.resolve import Program
+from trainlaunch.script.script_facts import ScriptFacts, Turns
+from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
+from trainlaunch.script.turns import turns_of
 
 _DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an expression of Python too
 
@@ -43,6 +44,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
     program = Program(sources, {each.dest: each for each in options})
     starter, ranks, place = starts_ranks(program)
+    fails_alone = needs_launcher(program)
     loaders = loaders_of(program)
     several = len(loaders) > 1 and not trainers  # a Trainer's own run as it likes
     return ScriptFacts(
@@ -54,7 +56,9 @@ def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
         notes=notes or look_ahead(program),
         starts_ranks=f"{place}: {starter}" if starter else "",
         ranks=ranks,
-        distributed="" if starter else expects_torchrun(program),
+        distributed="" if starter else expects_torchrun(program) or fails_alone,
+        needs_launcher=not starter and bool(fails_alone),
+        required=required_options(sources[0], options),
         cuda=names_cuda(program),
         read=tuple(each.name for each in sources),
     )

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainlaunch.init.resolve import Program, Scope
-from trainlaunch.init.script_facts import KNOWN, UNKNOWN, Loader, Value
-from trainlaunch.init.source import Function, PythonSource
+from trainlaunch.script.resolve import Program, Scope
+from trainlaunch.script.script_facts import KNOWN, UNKNOWN, UNSTATED, Loader, Value
+from trainlaunch.script.source import Function, PythonSource
 
 _POSITIONS = (
     "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory",
@@ -53,7 +53,7 @@ def _made(program: Program, source: PythonSource, call: ast.Call) -> Iterator[Lo
         calls = program.calls.get(function.name, [])
         for site, where in calls:
             called = replace(scope, called={function: (site, where)})
-            for name in names_of(where, site):
+            for name in names_of(where, site, tidy(function.name) if "loader" in function.name else "train"):
                 yield _loader(called, call, name)
         if calls:
             return
@@ -83,7 +83,7 @@ def _loader(scope: Scope, call: ast.Call, name: str) -> Loader:
         settings |= {
             key: Value(UNKNOWN, text=f"**{opaque}") for key in ("batch_size", "num_workers") if key not in settings
         }
-    settings.setdefault("num_workers", Value(KNOWN, 0))
+    settings.setdefault("num_workers", Value(KNOWN, 0, text=UNSTATED))
     if "batch_sampler" not in settings:
         settings.setdefault("batch_size", Value(KNOWN, 1))
     return Loader(name, settings, scope.source.place(call))
@@ -110,7 +110,21 @@ def _stated(scope: Scope, call: ast.Call) -> tuple[dict[str, Value], str]:
 
 
 def _setting(scope: Scope, name: str, node: ast.expr) -> Value:
-    return collate(scope.source, node) if name == "collate_fn" else scope.value(node)
+    if name == "collate_fn":
+        return collate(scope.source, node)
+    return scope.value(_with_workers(node) if name in {"persistent_workers", "prefetch_factor"} else node)
+
+
+def _with_workers(node: ast.expr) -> ast.expr:
+    """Return what an expression is once there are workers: `4 if num_workers else None` is 4, `workers > 0` is True."""
+    if isinstance(node, ast.IfExp) and "worker" in ast.unparse(node.test).lower():
+        return node.body
+    asks = node.args[0] if isinstance(node, ast.Call) and ast.unparse(node.func) == "bool" and node.args else node
+    above = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Gt, ast.NotEq))
+    above = above and ast.unparse(node.comparators[0]) == "0" if isinstance(node, ast.Compare) else above
+    if (above or asks is not node) and "worker" in ast.unparse(asks).lower():
+        return ast.Constant(True)
+    return node
 
 
 def _spread(scope: Scope, node: ast.expr) -> dict[str, Value] | None:
@@ -162,8 +176,11 @@ def _only_return(source: PythonSource, name: str) -> ast.expr | None:
     return None
 
 
-def names_of(source: PythonSource, call: ast.Call) -> list[str]:
-    """Return the names of the loaders that a call makes: more than one where a comprehension makes several."""
+def names_of(source: PythonSource, call: ast.Call, unnamed: str = "train") -> list[str]:
+    """Return the names of the loaders that a call makes: more than one where a comprehension makes several.
+
+    `unnamed` is what one is called that nothing around the call names.
+    """
     node: ast.AST = call
     index: int | None = None
     for outer in source.around(call):
@@ -180,9 +197,9 @@ def names_of(source: PythonSource, call: ast.Call) -> list[str]:
         if name is not None:
             return [tidy(name)]
         if isinstance(outer, (Function, ast.ClassDef)):
-            return [tidy(outer.name) if "loader" in outer.name else "train"]
+            return [tidy(outer.name) if "loader" in outer.name else unnamed]
         node = outer
-    return ["train"]
+    return [unnamed]
 
 
 def _name_beside(node: ast.AST, outer: ast.AST, index: int | None) -> str | None:

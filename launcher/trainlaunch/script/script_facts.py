@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-KNOWN, OPTION, AUTO, UNKNOWN = "known", "option", "auto", "unknown"
+KNOWN, OPTION, AUTO, VARIABLE, UNKNOWN = "known", "option", "auto", "variable", "unknown"
+UNSTATED = "torch's default"  # the text of a setting that a call leaves to torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,7 @@ class Option:
     """One option of the script's command line; `flag` is empty for a positional argument.
 
     `default` is its literal, None where there is none. `changed`: the script gives it another value later on. `joined`:
-    `--flag=value` works, not only `--flag value`.
+    `--flag=value` works, not only `--flag value`. `names` are all its spellings, `flag` among them.
     """
 
     flag: str
@@ -23,11 +24,14 @@ class Option:
     place: str
     changed: bool = False
     joined: bool = True
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One setting: a `known` literal, an `option` of the script, `auto` (read from our variable), or `unknown` text."""
+    """One setting: a `known` literal, an `option` of the script, `auto` (read from our variable), a `variable` whose
+    name is `text` and whose default is `literal`, or `unknown` text.
+    """
 
     kind: str
     literal: object = None
@@ -65,7 +69,9 @@ class ScriptFacts:
     """All that was found. `notes` are whole sentences for the job file; `shared` are data_loader's own settings.
 
     `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `distributed`: where the
-    script expects torchrun to, `cuda`: where it names CUDA; each a place, or ``. `read` are the files that were read.
+    script expects torchrun to, `needs_launcher`: it fails without one, `required`: options and arguments of its own
+    parser without which it surely ends, `cuda`: where it names CUDA; each a place, or ``. `read` are the files that
+    were read.
     """
 
     path: str
@@ -77,5 +83,7 @@ class ScriptFacts:
     starts_ranks: str = ""
     ranks: int | None = None
     distributed: str = ""
+    needs_launcher: bool = False
+    required: tuple[Option, ...] = ()
     cuda: str = ""
     read: tuple[str, ...] = ()

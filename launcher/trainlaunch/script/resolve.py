@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from trainlaunch.init.script_facts import AUTO, KNOWN, OPTION, UNKNOWN, Option, Value
-from trainlaunch.init.source import Function, PythonSource
+from trainlaunch.script.script_facts import AUTO, KNOWN, OPTION, UNKNOWN, VARIABLE, Option, Value
+from trainlaunch.script.source import Function, PythonSource
 
 _DEEPEST = 5
 _MAX_CALLS = 8  # more would hardly agree, and each may lead to as many again
@@ -156,6 +156,8 @@ class Scope:
             stated[name] = call.args[names.index(name)]
         if name in stated:
             return self._deeper(source, call).value(stated[name])
+        if any(each.arg is None for each in call.keywords) or any(isinstance(each, ast.Starred) for each in call.args):
+            return None  # what is spread into the call may hold it
         default = _parameters(function)[name]
         return self.value(default) if default is not None else None
 
@@ -184,7 +186,8 @@ class Scope:
         return None
 
     def _sum(self, node: ast.BinOp) -> Value | None:
-        left, right = (replace(self, depth=self.depth + 1).value(each).literal for each in (node.left, node.right))
+        values = [replace(self, depth=self.depth + 1).value(each) for each in (node.left, node.right)]
+        left, right = (each.literal if each.kind == KNOWN else None for each in values)
         reckon = _SUMS.get(type(node.op))
         if reckon is None or not isinstance(left, int) or not isinstance(right, int) or 0 in (left, right):
             return None
@@ -209,7 +212,7 @@ class Scope:
     def _item(self, node: ast.Subscript) -> Value | None:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if "environ" in ast.unparse(node.value):
-            return Value(AUTO, text=str(key)) if key in _OURS else None
+            return _of_environment(key, None)
         if isinstance(key, str) and key in self.program.options:
             return Value(OPTION, option=self.program.options[key])
         if isinstance(node.value, ast.Name):
@@ -225,9 +228,20 @@ class Scope:
             return None
         if called in {"int", "bool"} and len(node.args) == 1:
             return self.value(first)
-        if called in {"os.environ.get", "os.getenv"} and isinstance(first, ast.Constant) and first.value in _OURS:
-            return Value(AUTO, text=str(first.value))
+        if called in {"os.environ.get", "os.getenv"} and isinstance(first, ast.Constant):
+            default = node.args[1] if len(node.args) > 1 else None
+            return _of_environment(first.value, self.value(default).literal if default is not None else None)
         return None
+
+
+def _of_environment(name: object, default: object) -> Value | None:
+    """Return what a variable of the environment gives; a default of digits is that number."""
+    if not isinstance(name, str):
+        return None
+    if name in _OURS:
+        return Value(AUTO, text=name)
+    number = isinstance(default, str) and default.isascii() and default.isdecimal()
+    return Value(VARIABLE, int(str(default)) if number else default, text=name)
 
 
 def _assigned(name: str, owner: ast.AST) -> list[ast.expr]:

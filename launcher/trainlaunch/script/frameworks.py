@@ -9,9 +9,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from trainlaunch.init.resolve import Program, Scope
-from trainlaunch.init.script_facts import KNOWN, OPTION, Loader, Option, Value
-from trainlaunch.init.source import PythonSource
+from trainlaunch.script.resolve import Program, Scope
+from trainlaunch.script.script_facts import KNOWN, OPTION, Loader, Option, Value
+from trainlaunch.script.source import PythonSource
 
 _HUGGING_FACE = ("transformers.", "trl.", "sentence_transformers.", "setfit.")
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
@@ -23,6 +23,7 @@ _OF_TRAINER = {
 }
 _BATCHES = {"train": "per_device_train_batch_size", "eval": "per_device_eval_batch_size"}
 _TRAINERS_BATCH = 8
+_OF_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _EXPECTS_TORCHRUN = (
     "init_process_group", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "init_device_mesh",
 )  # fmt: skip
@@ -142,6 +143,44 @@ def expects_torchrun(program: Program) -> str:
         if place := calls.first(*ends, of=of):
             return place
     return _first_text(program, {"LOCAL_RANK"})
+
+
+def needs_launcher(program: Program) -> str:
+    """Return where a script surely ends if no launcher has set RANK, `` where it may not."""
+    calls = Calls(program)
+    for call, source in calls.named("distributed.init_process_group", of=("torch.",)):
+        told = {each.arg for each in call.keywords}
+        if not {"rank", "world_size", "init_method", "store", None} & told and _in_any_case(program, source, call):
+            return source.place(call)
+    for source in program.sources:
+        for node in source.nodes:
+            if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
+                continue
+            read = isinstance(node.ctx, ast.Load) and source.dotted(node.value) == "os.environ"
+            if read and node.slice.value in _OF_LAUNCHERS and _in_any_case(program, source, node):
+                return source.place(node)
+    return ""
+
+
+def _in_any_case(program: Program, source: PythonSource, node: ast.AST) -> bool:
+    """Whether nothing decides, here or where its function is called, that a node of the script itself isn't run."""
+    if not program.runs(source, node):
+        return False
+    function = source.function(node)
+    if any(_decides(each) for each in source.around(node)):
+        return False
+    if function is None:
+        return source is program.sources[0]
+    if source.class_of(function) is not None or any(isinstance(each, ast.Return) for each in function.body[:-1]):
+        return False
+    sites = program.calls.get(function.name, [])
+    return bool(sites) and not any(_decides(each) for call, where in sites for each in where.around(call))
+
+
+def _decides(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return "__name__" not in ast.unparse(node.test)
+    return isinstance(node, (ast.IfExp, ast.Try, ast.BoolOp, ast.Match, ast.While))
 
 
 def names_cuda(program: Program) -> str:

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from trainlaunch.init.script_facts import OPTION, Loader, Option, ScriptFacts
-from trainlaunch.init.source import PythonSource
+from trainlaunch.script.script_facts import AUTO, OPTION, VARIABLE, Loader, Option, ScriptFacts
+from trainlaunch.script.source import PythonSource
 
 _FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_string", "DEFINE_bool", "DEFINE_boolean", "DEFINE_enum")
 
@@ -60,6 +60,7 @@ def _declared(call: ast.Call, names: list[str], source: PythonSource, changed: s
         place=source.place(call),
         changed=spelled in changed,
         joined=flag.startswith("--"),
+        names=tuple(flags),
     )
 
 
@@ -80,6 +81,24 @@ def _literal(node: ast.expr) -> object:
     return value
 
 
+def required_options(script: PythonSource, options: Iterable[Option]) -> tuple[Option, ...]:
+    """Return what a script's own parser, of argparse, can't do without; nothing where something may change that."""
+    called = [name.rpartition(".")[2] for _, name in script.calls]
+    parses = [node for node, name in script.calls if name.rpartition(".")[2] in {"parse_args", "parse_known_args"}]
+    alone = called.count("ArgumentParser") == 1 and len(parses) == 1 and not (parses[0].args or parses[0].keywords)
+    if not alone or {"add_subparsers", "set_defaults", "parse_intermixed_args"} & {*called}:
+        return ()
+    own = {script.place(node): node for node, name in script.calls if name.rpartition(".")[2] == "add_argument"}
+    return tuple(each for each in options if each.required and each.place in own and _is_plain(own[each.place]))
+
+
+def _is_plain(call: ast.Call) -> bool:
+    """Whether an argument that nothing else supplies takes at least one word: no count of words that may be none."""
+    stated = {each.arg: each.value for each in call.keywords}
+    count = _literal(stated["nargs"]) if "nargs" in stated else 1
+    return None not in stated and (count == "+" or (isinstance(count, int) and count > 0)) and "action" not in stated
+
+
 def token_options(facts: ScriptFacts, *, workers_certain: bool) -> dict[str, list[Option]]:
     """Return the options that take each token, by token.
 
@@ -98,7 +117,7 @@ def token_options(facts: ScriptFacts, *, workers_certain: bool) -> dict[str, lis
 
 def takes_auto(loader: Loader) -> bool:
     """Whether a loader's workers come from the plan."""
-    return loader.settings["num_workers"].kind in {OPTION, "auto"}
+    return loader.settings["num_workers"].kind in {OPTION, AUTO, VARIABLE}
 
 
 def _leading(facts: ScriptFacts) -> tuple[Loader, ...]:
@@ -117,6 +136,12 @@ def _of_loaders(facts: ScriptFacts, setting: str, loaders: Iterable[Loader]) -> 
 
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def token_variables(facts: ScriptFacts) -> dict[str, str]:
+    """Return the variables of the environment that loaders take their workers from, with the token for each."""
+    taken = (each.settings["num_workers"] for each in facts.loaders)
+    return {each.text: "{num_workers}" for each in taken if each.kind == VARIABLE}
 
 
 def arguments(tokens: dict[str, list[Option]]) -> list[str]:

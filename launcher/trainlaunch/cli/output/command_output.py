@@ -1,0 +1,174 @@
+"""What `run` says: two lines before the command's own output, and how it ended after it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainlaunch.cli.output.run_output import Screen, framed_diagnosis
+from trainlaunch.cli.output.streams import Streams, style_of
+from trainlaunch.init.command_plan import CommandPlan, python_of
+from trainlaunch.init.command_text import with_loader_fields
+from trainlaunch.plan.plan_label import planned_of
+from trainlaunch.run.base.private_files import state_root
+from trainlaunch.run.base.shm_reading import batch_of, size_of_batch
+from trainlaunch.run.run_record import RunRecord
+from trainlaunch.units import counted, format_duration, human_size
+
+if TYPE_CHECKING:
+    from trainlaunch.diagnose.base.case import Diagnosis
+    from trainlaunch.diagnose.base.evidence import Evidence
+    from trainlaunch.run.base.store import Followed, Tell
+
+PREFLIGHT = b"trainlaunch: "
+PASSED = b"trainlaunch: preflight passed"
+REPEATED = frozenset(
+    {"python-exception", "own-exit-code", "stopped", "unknown"}
+)  # the job's own last words say as much
+SET_BY_PREFLIGHT = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "OPENCV_FOR_THREADS_NUM",
+)
+
+
+class Hidden:
+    """Takes the preflight's line that all is well out of a command's output: alone it would not have that line."""
+
+    def __init__(self, show: Callable[[bytes], None]) -> None:
+        self._show = show
+        self._held: bytes | None = b""
+
+    def __call__(self, data: bytes) -> None:
+        """Show a piece of the output; what may still be the preflight's is held back until its line is whole."""
+        if self._held is None:
+            self._show(data)
+            return
+        self._held += data
+        while self._held is not None:
+            line, newline, rest = self._held.partition(b"\n")
+            if not line.startswith(PREFLIGHT[: len(line)]):
+                held, self._held = self._held, None
+                self._show(held)
+            elif not newline:
+                return
+            elif line.startswith(PASSED):
+                self._held = None
+                if rest:
+                    self._show(rest)
+            else:
+                self._held = rest
+                self._show(line + newline)
+
+
+def first_lines(planned: CommandPlan, run: str) -> Iterator[str]:
+    """Yield what is said before the command's own output: where it runs and on what, then workers and variables."""
+    job = planned.plan.job
+    program = python_of(job.command or ())
+    gpus = job.resources.gpus
+    shm = os.statvfs("/dev/shm")
+    parts = [
+        f"run {run} here",
+        *([program] if program else []),
+        counted((job.resources.cpus or 1000) // 1000, "CPU"),
+        f"GPUs {gpus.words}" if gpus else "no GPU",
+        f"/dev/shm {human_size(shm.f_blocks * shm.f_frsize)}",
+    ]
+    yield f"trainlaunch: {', '.join(parts)}"
+    told = dict.fromkeys(each.words for each in planned.decisions if planned.facts and planned.facts.loaders)
+    unset = {name: number.value for name, number in planned.plan.threads if name not in os.environ}
+    ours = " ".join(f"{name}={unset[name]}" for name in SET_BY_PREFLIGHT if name in unset)
+    second = [f"workers: {'; '.join(told)}"] if told else []
+    second += [f"set, as they were not: {ours}"] if ours else []
+    if second:
+        yield f"trainlaunch: {'; '.join(second)}"
+    if program and (venv := _other_environment(program)):
+        yield f"trainlaunch: {venv}"
+
+
+def _other_environment(program: str) -> str:
+    """Return what is said of an environment beside the command that isn't active; empty where there is none."""
+    beside = Path.cwd() / ".venv"
+    if not (beside / "bin" / "python").exists() or Path(program).is_relative_to(beside):
+        return ""
+    return f".venv here is not active: this is {program}"
+
+
+def keep_job_file(planned: CommandPlan, run: str) -> None:
+    """Keep the job file that the run would have had, with what it measured of a batch, for `init --from`."""
+    kept = RunRecord(run)
+    peak = kept.peak(1, None)
+    batch = None if peak is None else batch_of(planned_of(planned.plan), peak)
+    size = {} if batch is None else {"batch_bytes": f"{{size: {size_of_batch(batch)}, tensors: 1}}"}
+    kept.keep_text(with_loader_fields(planned.text, size, f"measured of run {run}") if size else planned.text)
+
+
+def first_hint(planned: CommandPlan, run: str) -> str:
+    """Return how to keep the job, once for each script; empty where it was said, or can't be noted as said."""
+    path = planned.facts and str(Path(planned.facts.path).resolve())
+    noted = state_root().parent / "hinted"
+    try:
+        known = noted.read_text().splitlines() if noted.exists() else []
+        if not path or path in known:
+            return ""
+        noted.write_text("\n".join([*known[-999:], path]) + "\n")
+    except (OSError, UnicodeError):
+        return ""
+    return f"`trainlaunch init --from {run} >job.yaml` writes its job file, with what this run measured"
+
+
+def teller_of_command(planned: CommandPlan, run: str, screen: Screen, streams: Streams, *, quiet: bool) -> Tell:
+    """Return what says how a command ended, and why where its own last words don't."""
+    begun = time.monotonic()
+
+    def tell(followed: Followed) -> None:
+        if followed.started:
+            streams.result(f"{followed.started}\n")
+            return
+        evidence = followed.evidence
+        causes = [] if evidence is None else _causes(evidence)
+        for diagnosis in causes:
+            screen.line(framed_diagnosis(diagnosis, style_of(streams.err)))
+        if not quiet or causes:
+            screen.say(_ending(followed, run, time.monotonic() - begun))
+        keep_job_file(planned, run)
+        hint = "" if quiet or followed.exit_code else first_hint(planned, run)
+        if hint:
+            screen.say(hint)
+
+    return tell
+
+
+def _causes(evidence: Evidence) -> list[Diagnosis]:
+    from trainlaunch.diagnose import explain_end  # with all symptoms, which no start needs
+
+    return [each for each in explain_end(evidence) if each.symptom not in REPEATED]
+
+
+def _ending(followed: Followed, run: str, seconds: float) -> str:
+    evidence, parts = followed.evidence, [f"run {run} ended with {followed.exit_code} after {_time(seconds)}"]
+    if evidence is not None and evidence.stopped_by:
+        parts[0] += f" ({evidence.stopped_by})"
+    if followed.exit_code and evidence is not None and not evidence.stopped:
+        parts += _own_line(evidence)
+    if evidence is not None and evidence.shm_peak:
+        parts.append(f"/dev/shm held at most {human_size(evidence.shm_peak)}")
+    return "; ".join(parts)
+
+
+def _own_line(evidence: Evidence) -> list[str]:
+    """Return the script's own line that a traceback ends in, where one ended it."""
+    from trainlaunch.diagnose import all_causes
+
+    raised = next((each for each in all_causes(evidence) if each.name == "python-exception"), None)
+    return [raised.sentence] if raised else []
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else format_duration(int(seconds))

@@ -1,0 +1,202 @@
+"""The plan of a bare command line: a job file in memory, as `init` would draft it, planned for this host."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import JobFileRejected, UsageError
+from trainlaunch.init.command_text import CommandOptions, command_text, with_loader_fields
+from trainlaunch.init.job_text import job_name
+from trainlaunch.job.command_script import CommandScript, command_script
+from trainlaunch.job.reading.job_reader import read_job
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.job.starter_search import starter_of
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.rules import plan_job
+from trainlaunch.rules.sources.deciding_workers import PLANNED, WorkersDecision, workers_decisions
+from trainlaunch.run.base.host_cpus import cpus_here
+from trainlaunch.run.base.host_gpus import gpu_nodes
+from trainlaunch.script.read_script import read_script
+from trainlaunch.script.script_facts import ScriptFacts
+
+AUTO = "auto"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_FILE = "job.yaml"
+
+
+class CommandPlan(NamedTuple):
+    """A command's plan; `decisions` say who decides the workers of each loader, and `text` is its job file.
+
+    `facts` are those of its script, None where there is none that can be read.
+    """
+
+    plan: LaunchPlan
+    decisions: tuple[WorkersDecision, ...]
+    facts: ScriptFacts | None
+    text: str
+
+
+class CommandNumbers(NamedTuple):
+    """What was asked for a command beside its words, as typed; None: what the script and this host have."""
+
+    name: str | None = None
+    cpus: str | None = None
+    memory: str | None = None
+    gpus: str | None = None
+    workers: str | None = None
+    sets: tuple[str, ...] = ()
+
+
+def command_plan(command: Sequence[str], asked: CommandNumbers, env: Mapping[str, str], run: str) -> CommandPlan:
+    """Return the plan of a command line; `run` is the id that its run will have. Raises JobFileRejected, UsageError."""
+    script = command_script(command)
+    facts = _facts(script)
+    ranks, gpus = _ranks_and_gpus(asked.gpus, command)
+    options = CommandOptions(
+        name=asked.name or job_name(_path(script) or Path(command[0])),
+        command=command,
+        folder=str(Path.cwd()),
+        env=env,
+        cpus=asked.cpus or str(cpus_here()),
+        memory=asked.memory or "",
+        gpus=gpus,
+        ranks=ranks,
+    )
+    job = _read(command_text(options, facts), asked.sets)
+    decisions = workers_decisions(job, facts)
+    sets = list(_own_numbers(job, decisions))
+    if asked.workers is not None:
+        options, sets = _with_workers(options, decisions, asked.workers)
+    text = command_text(options, facts)
+    job = _read(text, [*sets, *asked.sets])
+    plan = plan_job(job, name=f"{job.name[:50]}-{run[:4]}")
+    return CommandPlan(plan, workers_decisions(job, facts), facts, with_loader_fields(text, _shared(sets), "as it ran"))
+
+
+def _shared(sets: Iterable[str]) -> dict[str, str]:
+    """Return the fields of data_loader among `sets`, those that all loaders have alike by their common name."""
+    found: dict[str, set[str]] = {}
+    for field, _, value in (each.partition("=") for each in sets):
+        found.setdefault(field.rpartition(".")[2], set()).add(value)
+    return {name: values.pop() for name, values in found.items() if len(values) == 1}
+
+
+def _read(text: str, sets: Sequence[str]) -> JobSpec:
+    """Return the job of a text that no file has; places in it are nobody's."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / _FILE
+        path.write_text(text, encoding="utf-8")
+        try:
+            job = read_job(path, sets=sets)
+        except JobFileRejected as rejected:
+            raise JobFileRejected([each._replace(span=None) for each in rejected.diagnostics]) from rejected
+    return job._replace(path=str(Path.cwd() / _FILE))
+
+
+def _path(script: CommandScript | None) -> Path | None:
+    """Return the file of a command's script, seen from this folder; None where it has none that is here."""
+    files = script.files if script else ()
+    return next((Path(each) for each in files if Path(each).is_file()), None)
+
+
+def _facts(script: CommandScript | None) -> ScriptFacts | None:
+    path = _path(script)
+    try:
+        return None if path is None else read_script(path)
+    except UsageError:  # what Python will say of it as well
+        return None
+
+
+def _ranks_and_gpus(stated: str | None, command: Sequence[str]) -> tuple[int | None, str]:
+    """Return how many ranks the plan counts, None where the command says it, and the GPUs that the job has."""
+    visible = os.environ.get(_VISIBLE)
+    nodes = gpu_nodes()
+    seen = len([each for each in visible.split(",") if each.strip()]) if visible is not None else nodes
+    gpus = stated if stated is not None else "" if seen == 0 else "all"
+    starter = starter_of(command, None, os.environ)
+    if starter is not None and isinstance(starter.count, int):
+        return None, gpus
+    return (1 if starter is None else max(1, seen or 1)), gpus
+
+
+def _own_numbers(job: JobSpec, decisions: Iterable[WorkersDecision]) -> Iterable[str]:
+    """Yield, as --set takes it, what the script has by itself: the plan only describes it."""
+    for loader, decision in zip(job.data_loader.loaders, decisions, strict=False):
+        if decision.number is not None:
+            yield f"{_field(job, loader.name)}={decision.number}"
+
+
+def _field(job: JobSpec, loader: str) -> str:
+    several = len(job.data_loader.loaders) > 1
+    return f"data_loader.loaders.{loader}.num_workers" if several else "data_loader.num_workers"
+
+
+def _with_workers(
+    options: CommandOptions, decisions: Sequence[WorkersDecision], workers: str
+) -> tuple[CommandOptions, list[str]]:
+    """Return what gives the script so many workers, where it takes them. Raises UsageError where it can't."""
+    if workers != AUTO and not re.fullmatch(r"\d{1,4}", workers):
+        raise UsageError([Diagnostic("TL118", f"--workers is {workers}", "write --workers auto, or a number")])
+    sets = [f"data_loader.num_workers={workers}"]
+    extra, env = dict.fromkeys(options.extra), dict(options.env)
+    for decision in decisions:
+        if decision.kind in {"option", "override"} and decision.passed:
+            fix = f"leave out --workers, or write {decision.name}{workers} in the command"
+            told = f"the command itself states {decision.name.rstrip('= ')} {decision.number}, and --workers {workers}"
+            raise UsageError([Diagnostic("TL118", told, fix, why="the command's words arrive as they are")])
+        if decision.kind == "option":
+            name, joined = decision.name.rstrip("= "), decision.name.endswith("=")
+            extra |= dict.fromkeys([f"{name}={PLANNED}"] if joined else [name, PLANNED])
+        elif decision.kind == "variable":
+            env[decision.name] = PLANNED
+        elif decision.kind in {"constant", "library"}:
+            sets.append("data_loader.inject=force")
+        elif decision.kind != "plan":
+            why = "a command's words are never edited, and nothing in its script is known to take the number"
+            fix = f"{decision.take_planned()}, then start it without --workers"
+            raise UsageError([Diagnostic("TL118", f"--workers {workers} reaches no DataLoader", fix, why=why)])
+    return options._replace(extra=list(extra), env=env), list(dict.fromkeys(sets))
+
+
+def stated_variables(stated: Sequence[str], file: Path | None) -> dict[str, str]:
+    """Return the variables of --env-file, then those of -e: NAME alone is this shell's. Raises UsageError."""
+    found: dict[str, str] = {}
+    lines: Iterable[str] = ()
+    if file is not None:
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as cause:
+            reason = getattr(cause, "strerror", None) or cause
+            raise UsageError(
+                [Diagnostic("TL118", f"--env-file {file} can't be read: {reason}", "name a file")]
+            ) from cause
+    kept = (each.strip() for each in lines)
+    for each in (*(line for line in kept if line and not line.startswith("#")), *stated):
+        name, equals, value = each.partition("=")
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise UsageError(
+                [Diagnostic("TL118", f"{each.partition('=')[0]} is no variable", "write NAME=VALUE, or NAME")]
+            )
+        if equals:
+            found[name] = value
+        elif name in os.environ:
+            found[name] = os.environ[name]
+    return found
+
+
+@functools.cache
+def python_of(command: tuple[str, ...]) -> str:
+    """Return the program that a command starts, as PATH has it; empty where it has none."""
+    import shutil
+
+    from trainlaunch.job.shell_commands import program_at
+
+    at = program_at(command)
+    return "" if at is None else shutil.which(command[at]) or ""

@@ -1,0 +1,64 @@
+"""The job file of a command line: what `run` starts, as a person would have written it down before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from trainlaunch.init.job_text import resource
+from trainlaunch.init.loader_text import data_loader_block
+from trainlaunch.job.tokens import literal_of
+from trainlaunch.script.script_facts import ScriptFacts
+from trainlaunch.yamltree.emitter import yaml_string
+
+
+class CommandOptions(NamedTuple):
+    """A command line and what was asked for it; `folder` is where it runs, `extra` are words of ours behind it.
+
+    `env` are variables that were stated for it alone. `ranks` None: the command says how many it starts.
+    """
+
+    name: str
+    command: Sequence[str]
+    folder: str
+    env: Mapping[str, str] = {}
+    cpus: str = ""
+    memory: str = ""
+    gpus: str = ""
+    ranks: int | None = None
+    extra: Sequence[str] = ()
+
+
+def command_text(options: CommandOptions, facts: ScriptFacts | None) -> str:
+    """Return a job file for this host whose command arrives word for word."""
+    return "\n".join(_lines(options, facts)) + "\n"
+
+
+def with_loader_fields(text: str, fields: Mapping[str, str], why: str) -> str:
+    """Return a job file whose data_loader states these fields as well, where it doesn't yet; `why` is a comment."""
+    lines = text.splitlines()
+    head = "data_loader:"
+    at = lines.index(head) if head in lines else len(lines)
+    if at == len(lines):
+        lines.append(head)
+    stated = "\n".join(line for line in lines[at:] if not line.lstrip().startswith("#"))
+    missing = [f"  {name}: {value} # {why}" for name, value in fields.items() if f"{name}: " not in stated]
+    return "\n".join([*lines[: at + 1], *missing, *lines[at + 1 :]]) + "\n"
+
+
+def _lines(options: CommandOptions, facts: ScriptFacts | None) -> Iterator[str]:
+    yield f"name: {yaml_string(options.name)}"
+    yield "target: local"
+    words = [*map(literal_of, options.command), *options.extra]
+    yield f"command: [{', '.join(map(yaml_string, words))}]"
+    yield f"working_dir: {yaml_string(options.folder)}"
+    if options.env:
+        yield f"env: {{{', '.join(f'{name}: {yaml_string(value)}' for name, value in options.env.items())}}}"
+    stated = {"cpus": options.cpus, "memory": options.memory, "gpus": options.gpus}
+    given = [f"{name}: {resource(name, value)}" for name, value in stated.items() if value]
+    if given:
+        yield f"resources: {{{', '.join(given)}}}"
+    if options.ranks is not None:
+        yield f"ranks_per_container: {options.ranks}"
+    if facts is not None and facts.loaders:
+        yield from data_loader_block(facts, workers_certain=False)

@@ -1,0 +1,110 @@
+"""Which Python file a job's command runs, as its text tells, and where that file lies on this machine."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from trainlaunch.job.host_paths import host_path
+from trainlaunch.job.shell_commands import commands_of, program_at
+from trainlaunch.job.spec import JobSpec
+
+_PYTHON = re.compile(r"python[\d.]*")
+_PYTHON_VALUES = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+_LAUNCHERS = frozenset({"torchrun", "deepspeed", "accelerate-launch", "ray", "composer"})
+_LAUNCHING_MODULES = frozenset(
+    {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"}
+)
+
+
+class CommandScript(NamedTuple):
+    """The Python file that a command runs: `name` is a path or, of `python -m`, a module; `at` is its word's index."""
+
+    name: str
+    at: int
+    module: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths that it may be, seen from the folder that the command runs in."""
+        if not self.module:
+            return (self.name,)
+        path = self.name.replace(".", "/")
+        return f"{path}.py", f"{path}/__main__.py"
+
+
+def command_script(words: Sequence[str]) -> CommandScript | None:
+    """Return the script of one command, behind wrappers and launchers of ranks; None where the text tells none."""
+    at = program_at(words)
+    if at is None:
+        return None
+    name = posixpath.basename(words[at])
+    if name.endswith(".py"):
+        return CommandScript(words[at], at)
+    if name in _LAUNCHERS or (name == "accelerate" and words[at + 1 : at + 2] == ["launch"]):
+        return _launched(words, at + 1)
+    return _of_python(words, at + 1) if _PYTHON.fullmatch(name) else None
+
+
+def _of_python(words: Sequence[str], at: int) -> CommandScript | None:
+    """Return what Python itself is told to run by the words from `at` on."""
+    while at < len(words):
+        word = words[at]
+        if word == "-m":
+            if at + 1 < len(words) and words[at + 1] in _LAUNCHING_MODULES:
+                return _launched(words, at + 2)
+            return CommandScript(words[at + 1], at + 1, module=True) if at + 1 < len(words) else None
+        if not word.startswith("-"):
+            return CommandScript(word, at)
+        if word in {"-", "-c"}:
+            return None
+        at += 2 if word in _PYTHON_VALUES else 1
+    return None
+
+
+def _launched(words: Sequence[str], at: int) -> CommandScript | None:
+    """Return the first file that a launcher of ranks may run; its other options' values are none."""
+    for index in range(at, len(words)):
+        if words[index] in {"-m", "--module"} and index + 1 < len(words) and not words[index + 1].startswith("-"):
+            return CommandScript(words[index + 1], index + 1, module=True)
+        if words[index].endswith(".py") and not words[index].startswith("-"):
+            return CommandScript(words[index], index)
+    return None
+
+
+def job_commands(job: JobSpec) -> Iterator[tuple[str, ...]]:
+    """Yield the words of each command that a job's own text runs, those of `sh -c` and `script` too."""
+    words = job.command or ()
+    text = next((words[at + 1] for at, each in enumerate(words[:-1]) if re.fullmatch(r"-[a-z]*c", each)), None)
+    shell = bool(words) and re.fullmatch(r"(?:ba|da|a|z|k)?sh", posixpath.basename(words[0])) is not None
+    if words and not (shell and text):
+        yield words
+    for each in (text if shell else None, job.script):
+        yield from (command.words for command in commands_of(each or ""))
+
+
+def script_on_this_machine(job: JobSpec) -> Path | None:
+    """Return the file that a job's command runs, where it lies in a folder of this machine that the job mounts.
+
+    None where the text names none, or where it is in the image or on a claim. Nothing is read.
+    """
+    found = next(filter(None, map(command_script, job_commands(job))), None)
+    if found is None:
+        return None
+    folder = Path(job.path).absolute().parent
+    mounted = (each for each in job.mounts if each.type in {"bind", "code"} and each.source is not None)
+    binds = {each.target: os.path.normpath(folder / str(each.source)) for each in mounted}
+    on_host = not job.target_record.starts_container
+    inside = job.working_dir or (str(folder) if on_host else None)
+    for name in found.files:
+        path = name if name.startswith("/") else inside and posixpath.join(inside, name)
+        if path is None:
+            continue
+        here = host_path(posixpath.normpath(path), binds)
+        if (here != path or on_host) and Path(here).is_file():
+            return Path(here)
+    return None

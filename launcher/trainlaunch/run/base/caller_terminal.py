@@ -1,0 +1,182 @@
+"""The caller's own streams for a job: a terminal where the caller has one, with its size, its keys and its Ctrl-C.
+
+The job gets a pseudo-terminal for those of its streams that are a terminal here, and what the caller has for the
+others. Its keeper reads what comes from it; this process writes what is typed, and takes the caller's terminal out of
+line mode meanwhile, so that the job's own line discipline makes SIGINT of Ctrl-C, as it would of a command alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import struct
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+BACKGROUND_SECONDS = 0.3  # between two looks at whether a process in the background is in front again
+READ_BYTES = 4096
+_INPUT, _OUTPUT, _CONTROL, _LOCAL, _SPECIAL = 0, 1, 2, 3, 6  # of what tcgetattr returns
+_SIZE = struct.Struct("HHHH")
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+class CallerStreams(NamedTuple):
+    """Descriptors for a job's streams, None where its keeper gives one; `master` is the other end of its terminal."""
+
+    stdin: int | None = None
+    stdout: int | None = None
+    stderr: int | None = None
+    master: int | None = None
+
+    @property
+    def passed(self) -> tuple[int, ...]:
+        """All of them, each once."""
+        return tuple({each for each in self if each is not None})
+
+    def close(self) -> None:
+        """Let go of the job's ends, which it has by now; its output ends when nobody else has them."""
+        for each in {self.stdin, self.stdout, self.stderr}:
+            if each is not None:
+                os.close(each)
+
+
+NO_STREAMS = CallerStreams()
+
+
+class CallerTerminal:
+    """The terminal of a job that runs in front of its caller; without one here it has none either."""
+
+    def __init__(self) -> None:
+        self._terminals = tuple(each for each in (STDIN, STDOUT, STDERR) if _is_terminal(each))
+        self._slave: int | None = None
+        self._master: int | None = None
+        if self._terminals:
+            self._master, self._slave = os.openpty()
+            termios.tcsetattr(self._slave, termios.TCSANOW, termios.tcgetattr(self._terminals[0]))
+            self.resize()
+        self._stdin = _copy_of(STDIN) if STDIN not in self._terminals else None
+        self._saved: list[int | list[bytes | int]] | None = None
+        self._wake: tuple[int, int] | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def streams(self) -> CallerStreams:
+        """What the job gets: its own ends are closed here once it has them."""
+        given = dict.fromkeys(self._terminals, self._slave)
+        return CallerStreams(given.get(STDIN, self._stdin), given.get(STDOUT), given.get(STDERR), self._master)
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the caller's terminal is out of line mode now, in which a line ends with CR and LF."""
+        return self._saved is not None
+
+    def resize(self) -> None:
+        """Give the job's terminal the size of the caller's; the kernel tells the job."""
+        if self._master is not None:
+            with contextlib.suppress(OSError):
+                size = fcntl.ioctl(self._terminals[0], termios.TIOCGWINSZ, _SIZE.pack(0, 0, 0, 0))
+                fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
+
+    def signal(self, number: int) -> bool:
+        """Send a signal to what is in front on the job's terminal; False where it has none."""
+        if self._master is None:
+            return False
+        with contextlib.suppress(OSError):
+            os.killpg(os.tcgetpgrp(self._master), number)
+            return True
+        return False
+
+    @contextlib.contextmanager
+    def typing(self, on_interrupt: Callable[[], None]) -> Iterator[None]:
+        """Pass on what is typed and the size; `on_interrupt` hears each Ctrl-C that the job's terminal made SIGINT."""
+        resized = signal.signal(signal.SIGWINCH, lambda *_: self.resize())
+        if self._master is not None and STDIN in self._terminals:
+            self._wake = os.pipe()
+            self._thread = threading.Thread(target=self._pass_on, args=(on_interrupt,), daemon=True)
+            self._thread.start()
+        try:
+            yield
+        finally:
+            if self._thread is not None and self._wake is not None:
+                os.close(self._wake[1])
+                self._thread.join(timeout=2)
+            self._restore()
+            signal.signal(signal.SIGWINCH, resized)
+
+    def _pass_on(self, on_interrupt: Callable[[], None]) -> None:
+        wake = -1 if self._wake is None else self._wake[0]
+        while True:
+            if os.tcgetpgrp(STDIN) != os.getpgrp():  # reading, or changing the terminal, would stop this process
+                if select.select([wake], [], [], BACKGROUND_SECONDS)[0]:
+                    return
+                continue
+            self._take()
+            if wake in select.select([STDIN, wake], [], [])[0]:
+                return
+            try:
+                typed = os.read(STDIN, READ_BYTES)
+                if not typed or self._master is None:
+                    return
+                self._write(self._master, typed, on_interrupt)
+            except OSError:  # either terminal has hung up
+                return
+
+    def _write(self, master: int, typed: bytes, on_interrupt: Callable[[], None]) -> None:
+        settings = termios.tcgetattr(master)
+        makes_signals = bool(settings[_LOCAL] & termios.ISIG)
+        suspend = settings[_SPECIAL][termios.VSUSP] if makes_signals else b""
+        before, asked, after = typed.partition(suspend) if suspend not in {b"", b"\0"} else (typed, b"", b"")
+        os.write(master, before)
+        if makes_signals:
+            for _ in range(before.count(settings[_SPECIAL][termios.VINTR])):
+                on_interrupt()
+        if asked:
+            self._suspend()
+            os.write(master, after)
+
+    def _suspend(self) -> None:
+        """Stop the job and this process, as a shell's Ctrl-Z does; a job without a shell around it ignores SIGTSTP."""
+        self.signal(signal.SIGSTOP)
+        self._restore()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(0)  # a stopped process goes on here
+        self.resize()
+        self.signal(signal.SIGCONT)
+
+    def _take(self) -> None:
+        """Take the caller's terminal out of line mode: its keys are the job's terminal's to interpret."""
+        if self._saved is not None:
+            return
+        self._saved = termios.tcgetattr(STDIN)
+        raw = termios.tcgetattr(STDIN)
+        raw[_INPUT] &= ~(termios.BRKINT | termios.ICRNL | termios.INPCK | termios.ISTRIP | termios.IXON)
+        raw[_OUTPUT] &= ~termios.OPOST
+        raw[_LOCAL] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+        termios.tcsetattr(STDIN, termios.TCSADRAIN, raw)
+
+    def _restore(self) -> None:
+        if self._saved is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(STDIN, termios.TCSADRAIN, self._saved)
+            self._saved = None
+
+
+def _is_terminal(number: int) -> bool:
+    try:
+        return os.isatty(number)
+    except OSError:
+        return False
+
+
+def _copy_of(number: int) -> int | None:
+    """Return a descriptor of the same stream above those that every process has, None of a closed one."""
+    try:
+        return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
+    except OSError:
+        return None

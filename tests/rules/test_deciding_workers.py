@@ -1,0 +1,112 @@
+"""Who decides how many workers a script has, and what every advice on their number then says to type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trainlaunch.rules import check_plan
+from trainlaunch.rules.sources.deciding_workers import deciding_workers
+
+from tests.jobs import job_with, plan_with
+
+LOADER = "from torch.utils.data import DataLoader\nimport argparse, os\n"
+PARSED = 'p = argparse.ArgumentParser()\np.add_argument("-j", "--readers", type=int, default=4)\na = p.parse_args()\n'
+CALL = "loader = DataLoader([], 8, num_workers={})\n"
+CONFIG = 'import yaml\ncfg = yaml.safe_load(open("c.yaml"))\nloader = DataLoader([], 8, **cfg["data"])\n'
+# Script, further words of the command, env, data_loader.inject: kind, and what lowers the number to 2.
+WAYS: dict[str, tuple[str, list[str], dict[str, str], str, str, str]] = {
+    "constant": (CALL.format(8), [], {}, "env", "constant", "write num_workers=2 at train.py:3 and set "),
+    "constant in a dictionary": (
+        'C = {"n": 8}\n' + CALL.format('C["n"]'), [], {}, "env", "constant", "write num_workers=2 at train.py:4 and ",
+    ),
+    "constant, overridden": (CALL.format(8), [], {}, "force", "plan", "set data_loader.num_workers to 2, or delete it"),
+    "option, not passed": (PARSED + CALL.format("a.readers"), [], {}, "env", "option", "add --readers=2 in command"),
+    "option, passed": (
+        PARSED + CALL.format("a.readers"), ["--readers", "8"], {}, "env", "option", "write --readers 2 in command",
+    ),
+    "option, passed by its short name": (
+        PARSED + CALL.format("a.readers"), ["-j8"], {}, "env", "option", "write -j2 in command",
+    ),
+    "option, with the token": (
+        PARSED + CALL.format("a.readers"), ["--readers={num_workers}"], {}, "env", "plan", "set data_loader.num_wor",
+    ),
+    "variable, not set": (CALL.format('int(os.getenv("N", "4"))'), [], {}, "env", "variable", 'add N: "2" in env'),
+    "variable, set": (
+        CALL.format('int(os.environ["N"])'), [], {"N": "8"}, "env", "variable", 'write N: "2" in env',
+    ),
+    "variable, with the token": (
+        CALL.format('int(os.environ["N"])'), [], {"N": "{num_workers}"}, "env", "plan", "set data_loader.num_workers",
+    ),
+    "our variable": (
+        CALL.format('int(os.environ["TRAINLAUNCH_NUM_WORKERS"])'), [], {}, "env", "plan", "set data_loader.num_worker",
+    ),
+    "override": (CONFIG, ["data.num_workers=8"], {}, "env", "override", "write data.num_workers=2 in command"),
+    "not passed": (CONFIG, [], {}, "env", "unknown", "lower it to 2 where the script sets it, and set "),
+    "spread over a default": (
+        "def made(workers=4):\n    return DataLoader([], 8, num_workers=workers)\n"
+        "made(**read('conf.yaml'))\n",
+        [], {}, "env", "unknown", "lower it to 2 where the script sets it",
+    ),
+    "left to torch": ("loader = DataLoader([], 8)\n", [], {}, "env", "library", "write num_workers=2 at train.py:3"),
+    "left to torch, injected": ("loader = DataLoader([], 8)\n", [], {}, "num_workers", "plan", "set data_loader.num_w"),
+}  # fmt: skip
+
+
+def job_of(folder: Path, script: str, words: list[str], **fields: Any) -> dict[str, Any]:
+    """Return the fields of a job that mounts a folder with a script and runs it."""
+    (folder / "src").mkdir()
+    (folder / "src" / "train.py").write_text(LOADER + script)
+    mounts = [{"type": "bind", "source": "./src", "target": "/workspace"}]
+    return {
+        "command": ["uv", "run", "python", "-u", "train.py", *words],
+        "working_dir": "/workspace",
+        "mounts": mounts,
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(("script", "words", "env", "inject", "kind", "way"), WAYS.values(), ids=WAYS)
+def test_the_script_says_who_decides(
+    tmp_path: Path, script: str, words: list[str], env: dict[str, str], inject: str, kind: str, way: str
+) -> None:
+    """An advice that names another place changes nothing."""
+    fields = job_of(tmp_path, script, words, env=env, data_loader={"num_workers": 8, "inject": inject})
+    decision = deciding_workers(job_with(tmp_path, **fields))
+    assert decision.kind == kind
+    assert decision.lower_to(2).startswith(way)
+    assert (decision.take_planned() == "") == (kind == "plan")
+
+
+def test_a_script_in_the_image_is_known_by_its_command_alone(tmp_path: Path) -> None:
+    """Nobody can read it; an option that says workers is one all the same, `make -j` is none."""
+    said = {
+        ("python", "/opt/train.py", "--num_workers", "8"): "option",
+        ("python", "/opt/train.py", "data.num_workers={num_workers}"): "plan",
+        ("python", "/opt/train.py"): "unknown",
+        ("make", "--workers=8"): "unknown",
+    }
+    for words, kind in said.items():
+        assert deciding_workers(job_with(tmp_path, command=list(words))).kind == kind, words
+
+
+def test_a_script_outside_of_the_jobs_repository_is_not_read(tmp_path: Path) -> None:
+    """A job file may be a stranger's, and what is said of a file quotes it."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "train.py").write_text(LOADER + CALL.format(8))
+    (tmp_path / "own" / ".git").mkdir(parents=True)
+    mounts = [{"type": "bind", "source": str(tmp_path / "other"), "target": "/workspace"}]
+    job = job_with(tmp_path / "own", command=["python", "/workspace/train.py"], mounts=mounts)
+    assert deciding_workers(job).kind == "unknown"
+
+
+def test_too_many_workers_are_lowered_where_they_are_decided(tmp_path: Path) -> None:
+    """TL206 names the script's own line."""
+    fields = job_of(
+        tmp_path, CALL.format(8), [], resources={"cpus": 2}, data_loader={"num_workers": 8, "collate": "none"}
+    )
+    (found,) = [each for each in check_plan(plan_with(tmp_path, **fields)) if each.code == "TL206"]
+    assert found.fix == (
+        "write num_workers=2 at train.py:3 and set data_loader.num_workers to 2, or add data_loader.inject: force"
+    )

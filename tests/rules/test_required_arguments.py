@@ -1,0 +1,50 @@
+"""A command that its script's own parser refuses is refused before it starts, and no other is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from trainlaunch.plan import make_plan
+from trainlaunch.rules.plan.job_process import required_argument_missing
+
+from tests.jobs import job_with
+from tests.rules.test_deciding_workers import job_of
+
+PARSER = "p = argparse.ArgumentParser()\n{}\np.parse_args({})\n"
+DATA, CONFIG = 'p.add_argument("data")', 'p.add_argument("-c", "--config", required=True)'
+FOUND = {
+    "positional": (PARSER.format(DATA, ""), ["--workers=2"], ["data (train.py:4)"]),
+    "second positional": (PARSER.format(f'{DATA}; p.add_argument("out")', ""), ["/data"], ["out (train.py:4)"]),
+    "option": (PARSER.format(CONFIG, ""), ["x"], ["--config (train.py:4)"]),
+    "one or more": (PARSER.format('p.add_argument("data", nargs="+")', ""), [], ["data"]),
+}
+NEAR = {
+    "given": (PARSER.format(DATA, ""), ["/data"]),
+    "a value that may be it": (PARSER.format(DATA, ""), ["--workers", "2"]),
+    "option given": (PARSER.format(CONFIG, ""), ["--config", "x"]),
+    "option by its beginning": (PARSER.format(CONFIG, ""), ["--conf=x"]),
+    "option by its short name": (PARSER.format(CONFIG, ""), ["-cx"]),
+    "maybe none": (PARSER.format('p.add_argument("data", nargs="*")', ""), []),
+    "rest": (PARSER.format('p.add_argument("data", nargs=argparse.REMAINDER)', ""), []),
+    "a list of its own": (PARSER.format(DATA, '["x"]'), []),
+    "subcommands": (PARSER.format(f"{CONFIG}; s = p.add_subparsers()", ""), ["train"]),
+    "defaults elsewhere": (PARSER.format(f"{CONFIG}; p.set_defaults(config=1)", ""), []),
+    "another parser": ("p = argparse.ArgumentParser()\n" + PARSER.format(DATA, ""), []),
+    "click": ('import click\n@click.command()\n@click.argument("data", required=False)\ndef main(data): pass\n', []),
+}
+
+
+@pytest.mark.parametrize(("script", "words", "named"), FOUND.values(), ids=FOUND)
+def test_what_the_parser_requires_is_named(tmp_path: Path, script: str, words: list[str], named: list[str]) -> None:
+    """With the line that declares it."""
+    job = job_with(tmp_path, **job_of(tmp_path, script, words))
+    (found,) = required_argument_missing.check(make_plan(job))
+    assert all(each in found.message for each in named)
+
+
+@pytest.mark.parametrize(("script", "words"), NEAR.values(), ids=NEAR)
+def test_what_may_be_given_is_no_error(tmp_path: Path, script: str, words: list[str]) -> None:
+    """A refusal of a command that runs would be worse than none."""
+    job = job_with(tmp_path, **job_of(tmp_path, script, words))
+    assert not list(required_argument_missing.check(make_plan(job)))
