@@ -102,15 +102,15 @@ _TRACEBACK = (
 )
 # What runs print of an error that they go on after, at their beginning.
 CAUGHT = {
-    "smaller batch": "batch size 256 failed: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity "
-    "of 15.00 GiB; trying 128\nbatch size 128\nstep 0 loss 2.31\n",
+    "smaller batch": "batch size 256 failed: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total "
+    "capacity of 15.00 GiB; trying 128\nbatch size 128\nstep 0 loss 2.31\n",
     "no driver": "/opt/venv/lib/python3.12/site-packages/torch/cuda/__init__.py:174: UserWarning: CUDA initialization: "
     "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from "
     "http://www.nvidia.com/Download/index.aspx\n  return torch._C._cuda_getDeviceCount() > 0\ndevice cpu\n",
-    "cache": "Could not cache non-existence of file. Will ignore error and continue. Error: [Errno 28] No space left on "
-    "device: '/cache/hub/.no_exist/config.json'\n",
-    "optional module": _TRACEBACK + "ModuleNotFoundError: No module named 'flash_attn'\nflash attention is not there, "
-    "using the slow one\nepoch 0 step 0 loss 2.3\n",
+    "cache": "Could not cache non-existence of file. Will ignore error and continue. Error: [Errno 28] No space left "
+    "on device: '/cache/hub/.no_exist/config.json'\n",
+    "optional module": _TRACEBACK + "ModuleNotFoundError: No module named 'flash_attn'\nflash attention is not there"
+    ", using the slow one\nepoch 0 step 0 loss 2.3\n",
     "logged traceback": "ERROR:root:download failed, attempt 1 of 3\n"
     + _TRACEBACK
     + "ConnectionResetError: [Errno 104] "

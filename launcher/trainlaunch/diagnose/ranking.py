@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import cache
 from types import ModuleType
 
-from trainlaunch.diagnose.base import bus_error
-from trainlaunch.diagnose.base.case import POSSIBLE, Case, Diagnosis
+from trainlaunch.diagnose.base import account, bus_error
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, POSSIBLE, Case, Diagnosis
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.symptoms import (
     batchnorm_last_batch,
@@ -82,6 +82,7 @@ from trainlaunch.diagnose.symptoms import (
     worker_exited,
     worker_segfault,
 )
+from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 
 ORDER: tuple[ModuleType, ...] = (
     config_refused,
@@ -169,16 +170,38 @@ ECHOES = frozenset(
 LAST_RESORTS = frozenset({"python-exception", "own-exit-code", "unknown", "benign"})
 # An exit code of 0 says that the job is content with itself: its log may quote anything, but these cost speed or data.
 WITH_SUCCESS = frozenset({"oom-killed", "ray-shm", "iterable-length", "oversubscription", "benign"})
+# They name an exception that a process of the job passed on.
+WRAPPING = frozenset({"worker-exception", "pin-memory-thread"})
+KILLED = frozenset({EXIT_SIGKILL, EXIT_SIGTERM})
+# What ends in one of these signals; a log that went on after anything else does not tell who sent it.
+KILLS = frozenset(
+    {
+        "evicted",
+        "deadline-exceeded",
+        "preempted",
+        "node-lost",
+        "stopped",
+        "unhealthy",
+        "oom-killed-worker",
+        "oom-killed",
+        "killed-from-outside",
+        "unknown",
+    }
+) | {"oversubscription", "ray-shm", "iterable-length"}
 # They don't end a job: an exception that does comes before them.
 HARMLESS = frozenset({"ray-shm", "iterable-length", "oversubscription", "benign"})
 
 
 def ranked(case: Case) -> tuple[Diagnosis, ...]:
     """Return what the symptoms find, causes first, each echo with what it is an echo of."""
-    found = [each for module in ORDER if (each := module.diagnose(case)) is not None and _counts(case, each)]
+    every = [each for module in ORDER if (each := module.diagnose(case)) is not None and _counts(case, each)]
+    found = [weighed for each in every if (weighed := _weighed(case, each)) is not None]
     causes = [each for each in found if each.symptom not in ECHOES | LAST_RESORTS | HARMLESS]
     echoes = [each for each in found if each.symptom in ECHOES]
     harmless = [each for each in found if each.symptom in HARMLESS - LAST_RESORTS]
+    if case.account.explains_itself:
+        causes, echoes = _by_exception(case, found, causes, echoes)
+        harmless = [each for each in harmless if each not in causes]
     if not causes and echoes:
         causes, echoes = echoes[:1], echoes[1:]
     if not causes:
@@ -190,6 +213,39 @@ def ranked(case: Case) -> tuple[Diagnosis, ...]:
     causes = _without_repeats(sorted(causes, key=lambda each: each.confidence == POSSIBLE))
     told = [replace(each, echo_of=causes[0].symptom) for each in echoes if each.symptom != causes[0].symptom]
     return (*causes, *harmless, *told)
+
+
+def _by_exception(
+    case: Case, found: list[Diagnosis], causes: list[Diagnosis], echoes: list[Diagnosis]
+) -> tuple[list[Diagnosis], list[Diagnosis]]:
+    """Return causes and echoes of a run that an exception ended: beside it only what stands in it is a cause."""
+    own = [each for each in found if each.symptom not in ECHOES | LAST_RESORTS and _stands_in_end(case, each)]
+    wrapped = [each for each in echoes if each.symptom in WRAPPING and _stands_in_end(case, each)]
+    plain = [each for each in found if each.symptom == "python-exception"]
+    causes = own or wrapped or plain or causes
+    return causes, [each for each in echoes if each not in causes]
+
+
+def _stands_in_end(case: Case, diagnosis: Diagnosis) -> bool:
+    """Whether a finding is of the exception that ended the run, or of somebody who watched it."""
+    lines = [each.line for each in diagnosis.evidence if each.source == "log"]
+    return not lines or any(case.account.holds(line) for line in lines)
+
+
+def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
+    """Return a finding as sure as what stands below it allows; None where the run went on after it."""
+    account, code = case.account, case.exit_code
+    if not diagnosis.evidence or any(each.source != "log" for each in diagnosis.evidence):
+        return diagnosis
+    if account.was_handled and diagnosis.symptom not in HARMLESS | {"unknown"}:
+        return None
+    if not account.went_on:
+        return diagnosis
+    if (code in KILLED or case.evidence.oom_killed) and diagnosis.symptom not in KILLS:
+        return None
+    if code is None:
+        return None if diagnosis.symptom in ECHOES | LAST_RESORTS else replace(diagnosis, confidence=POSSIBLE)
+    return replace(diagnosis, confidence=LIKELY) if diagnosis.confidence == CERTAIN else diagnosis
 
 
 def _counts(case: Case, diagnosis: Diagnosis) -> bool:
@@ -215,7 +271,7 @@ def _without_repeats(causes: list[Diagnosis]) -> list[Diagnosis]:
 @cache
 def all_texts() -> tuple[LogPattern, ...]:
     """Return each text once; a symptom may ask for another's."""
-    modules = (bus_error, *ORDER)
+    modules = (account, bus_error, *ORDER)
     return tuple(
         dict.fromkeys(each for module in modules for each in vars(module).values() if isinstance(each, LogPattern))
     )

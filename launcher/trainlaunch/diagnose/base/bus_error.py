@@ -21,7 +21,9 @@ SHELL = LogPattern(
     "us error", r"^Bus error( \(core dumped\))?\s*$|: line \d+: +\d+ Bus error\b|^Fatal Python error: Bus error"
 )
 _SIZE = r"\d{1,15}(?:\.\d{1,3})?[KMGT]?"
-DF = LogPattern("shm", rf"^\S+\s+(?P<size>{_SIZE})\s+(?P<used>{_SIZE})\s+(?P<free>{_SIZE})\s+\d+% +/dev/shm$")
+DF = LogPattern(
+    "shm", rf"^\S+\s+(?P<size>{_SIZE})\s+(?P<used>{_SIZE})\s+(?P<free>{_SIZE})\s+\d+% +/dev/shm$", beside=True
+)
 
 
 class Sigbus(NamedTuple):

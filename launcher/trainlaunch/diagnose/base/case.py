@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from trainlaunch.diagnose.base.account import Account
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.log_patterns import LogPattern
@@ -14,25 +15,6 @@ CERTAIN = "certain"
 LIKELY = "likely"
 POSSIBLE = "possible"
 _ONE_SYMPTOM = {"shm-exhausted-semaphore": "shm-exhausted", "shm-exhausted-bus-error": "shm-exhausted"}
-# Exceptions that only repeat that another process, or the user, ended the job.
-ECHOING = frozenset(
-    {
-        "ChildFailedError",
-        "CalledProcessError",
-        "SignalException",
-        "DistBackendError",
-        "WorkerCrashedError",
-        "RayTaskError",
-        "RayActorError",
-        "ActorDiedError",
-        "ProcessRaisedException",
-        "ProcessExitedException",
-        "EngineDeadError",
-        "BrokenPipeError",
-        "ConnectionResetError",
-        "EOFError",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +84,21 @@ class Case:
         """How it ended; None where it has not, or nobody knows."""
         return self.evidence.exit_code
 
+    @cached_property
+    def account(self) -> Account:
+        """How its log ended."""
+        return Account(self.facts)
+
     def hits(self, *texts: LogPattern, within: str = "") -> list[Hit]:
-        """Return the lines that have one of the texts, by line; `within` is found in the traceback around them."""
-        return [each for each in self.facts.hits(*texts) if not within or each.within(within)]
+        """Return the lines that have one of the texts and may explain the end, by line.
+
+        `within` is found in the traceback around them.
+        """
+        ending = self.facts.hits(*(each for each in texts if not each.beside))
+        beside = self.facts.hits(*(each for each in texts if each.beside))
+        found = self.account.explaining([each for each in ending if not within or each.within(within)])
+        others = [each for each in beside if each.line > self.account.attempt and (not within or each.within(within))]
+        return sorted([*found, *others], key=lambda each: each.line)
 
     def first(self, *texts: LogPattern, within: str = "") -> Hit | None:
         """Return the first line that has one of the texts, or None."""
@@ -115,16 +109,10 @@ class Case:
         own = RunEvent(self.evidence.reason, self.evidence.words)
         return next((each for each in (own, *self.evidence.events) if each.reason and each.reason in reasons), None)
 
-    @cached_property
+    @property
     def raised(self) -> Traceback | None:
-        """The traceback that ended the script, as far as its log shows: the last that is no echo, where it first stood.
-
-        One out of which another came, one that Python ignored, and one of a thread of multiprocessing's ended nothing.
-        """
-        ended = [each for each in self.facts.tracebacks if each.type and not each.ignored and not each.led_on]
-        own = [each for each in ended if each.short_type not in ECHOING and not each.has(r"queues\.py.*_feed")]
-        decisive = own or ended
-        return decisive[-1] if decisive else None
+        """The exception that ended the script, of the rank that ended first, as far as its log shows."""
+        return self.account.root
 
     def raised_seen(self) -> EvidenceLine | None:
         """Return the last line of that traceback as evidence."""

@@ -6,9 +6,11 @@ from trainlaunch.diagnose.base.log_patterns import LogPattern
 CODE = "TL668"
 NAME = "benign"
 _IGNORED = LogPattern(
-    "xception ignored in", r"Exception ignored in: .*(?:__del__|_cleanup|_remove|tracker|shutdown|finali[sz]e)"
+    "xception ignored in",
+    r"Exception ignored in: .*(?:__del__|_cleanup|_remove|tracker|shutdown|finali[sz]e)",
+    beside=True,
 )
-_CHILD = LogPattern("Error: can only", r"AssertionError: can only (?:test|join) a child process")
+_CHILD = LogPattern("Error: can only", r"AssertionError: can only (?:test|join) a child process", beside=True)
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -10,9 +10,9 @@ _PODMANS_INIT = LogPattern("o such file", r"catatonit.*failed to exec pid1: No s
 _NO_SHELL = LogPattern(
     "o such file", r"exec /bin/sh failed|catatonit.*failed to exec pid1|exec: \"/bin/sh\": .*no such file"
 )
-_MISSING = LogPattern("ot found", r"not found")
-_NO_FILE = LogPattern("o such file")
-_DENIED = LogPattern("enied", r"[Pp]ermission denied")
+_MISSING = LogPattern("ot found", r"not found", beside=True)
+_NO_FILE = LogPattern("o such file", beside=True)
+_DENIED = LogPattern("enied", r"[Pp]ermission denied", beside=True)
 _FORMAT = LogPattern("rror", r"[Ee]xec format error")
 _SCRIPT = LogPattern("ot found", r"^script: .*not found")
 _INTERPRETER = LogPattern("ot found", r"exec: (?:line \d+: )?/.*not found")

@@ -6,7 +6,7 @@ from trainlaunch.diagnose.base.log_patterns import LogPattern
 CODE = "TL647"
 NAME = "dataloader-timeout"
 _TIMED_OUT = LogPattern("rror: DataLoader timed out", r"DataLoader timed out after \d+ seconds")
-_THREADS = LogPattern("hread", r"is multi-threaded, use of fork\(\) may lead to deadlocks")
+_THREADS = LogPattern("hread", r"is multi-threaded, use of fork\(\) may lead to deadlocks", beside=True)
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -21,7 +21,9 @@ _STACK = LogPattern(
     '  File "',
     r"File .*(?:threading|logging/__init__)\.py\"?,? line \d+,? in (?:acquire|_acquireLock|__enter__)\b",
 )
-_SPY = LogPattern("hread", r"^Thread \S+ \((?:active|idle)\): .*|Thread 0x[0-9a-f]+ \(most recent call first\)")
+_SPY = LogPattern(
+    "hread", r"^Thread \S+ \((?:active|idle)\): .*|Thread 0x[0-9a-f]+ \(most recent call first\)", beside=True
+)
 
 
 def diagnose(case: Case) -> Diagnosis | None:

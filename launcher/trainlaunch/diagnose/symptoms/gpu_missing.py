@@ -8,7 +8,7 @@ NAME = "gpu-missing"
 _DRIVER = LogPattern(
     "NVIDIA", r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate"
 )
-_WARNED = LogPattern("NVIDIA", r"UserWarning: .*Found no NVIDIA driver")  # by a torch that goes on without
+_WARNED = LogPattern("NVIDIA", r"UserWarning: .*Found no NVIDIA driver", beside=True)  # by a torch that goes on without
 _NONE = LogPattern(
     "CUDA",
     r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|CUDA unknown error - this may",

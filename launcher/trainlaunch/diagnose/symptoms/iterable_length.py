@@ -5,7 +5,7 @@ from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL653"
 NAME = "iterable-length"
-_LENGTH = LogPattern("Length of IterableDataset", r"Length of IterableDataset .* was reported to be \d+")
+_LENGTH = LogPattern("Length of IterableDataset", r"Length of IterableDataset .* was reported to be \d+", beside=True)
 _NO_LEN = LogPattern(
     "rror: object of type", r"TypeError: object of type '\w*(?:Iterable|Stream|Web)\w*' has no len\(\)"
 )

@@ -6,7 +6,7 @@ from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_NOT_EXECUTABLE, EXIT_
 
 CODE = "TL602"
 NAME = "launch-error"
-_WORDS = LogPattern("Error", r"^(?:docker: )?Error(?: response from daemon)?: |^docker: Error")
+_WORDS = LogPattern("Error", r"^(?:docker: )?Error(?: response from daemon)?: |^docker: Error", beside=True)
 _DAEMON = LogPattern("Error response from daemon", r"(?:^|docker: )Error response from daemon: ")
 _OCI = LogPattern("rror:", r"OCI runtime (?:create|exec|run) failed|OCI runtime error: ")
 _SHMSIZE = LogPattern("shm", r"cannot set shmsize when running in the .* IPC Namespace")

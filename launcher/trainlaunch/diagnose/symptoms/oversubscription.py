@@ -8,6 +8,7 @@ NAME = "oversubscription"
 _TORCH = LogPattern(
     "This DataLoader will create",
     r"will create (?P<workers>\d{1,9}) worker processes in total\. Our suggested .{0,99} system is (?P<cpus>\d{1,9})\b",
+    beside=True,
 )
 
 

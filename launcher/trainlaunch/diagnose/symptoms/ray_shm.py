@@ -7,9 +7,11 @@ from trainlaunch.units import MIB, format_size, human_size, round_up
 CODE = "TL636"
 NAME = "ray-shm"
 _TMP = LogPattern(
-    "instead of /dev/shm", r"object store is using /tmp instead of /dev/shm because /dev/shm has only (\d{1,18}) bytes"
+    "instead of /dev/shm",
+    r"object store is using /tmp instead of /dev/shm because /dev/shm has only (\d{1,18}) bytes",
+    beside=True,
 )
-_ANY_TMP = LogPattern("instead of /dev/shm", r"object store is using \S+ instead of /dev/shm")
+_ANY_TMP = LogPattern("instead of /dev/shm", r"object store is using \S+ instead of /dev/shm", beside=True)
 _FULL = LogPattern("rror", r"ObjectStoreFullError|plasma.*(?:No space left|ENOSPC)")
 _EXCEEDS = LogPattern("shm", r"(?i)object store.*(?:exceeds|larger than).*/dev/shm")
 

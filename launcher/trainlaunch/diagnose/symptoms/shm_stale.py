@@ -8,9 +8,9 @@ CODE = "TL631"
 NAME = "shm-stale"
 MOSAIC = LogPattern("FileExistsError: [Errno 17]", r"File exists: '/(?:\d{6}_\w+|\w+_\d{6})'")
 _EXISTS = LogPattern("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
-_LEAKED = LogPattern("leaked shared_memory", r"leaked shared_memory objects to clean up")
+_LEAKED = LogPattern("leaked shared_memory", r"leaked shared_memory objects to clean up", beside=True)
 _MAKES = r"shared_memory\.py|_posixshmem"
-_LEFT = LogPattern("shm", r"(?:leftovers|left) .*in /dev/shm|files? of a dead (?:job|attempt)")
+_LEFT = LogPattern("shm", r"(?:leftovers|left) .*in /dev/shm|files? of a dead (?:job|attempt)", beside=True)
 _FILES = "remove what dead jobs left (`ls -l /dev/shm`, as root), then give shm_size in the place of ipc host"
 
 
