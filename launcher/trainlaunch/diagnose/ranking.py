@@ -15,6 +15,7 @@ from trainlaunch.diagnose.base import account, bus_error
 from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, POSSIBLE, Case, Diagnosis
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.symptoms import (
+    arguments_refused,
     batchnorm_last_batch,
     benign,
     command_not_started,
@@ -34,6 +35,8 @@ from trainlaunch.diagnose.symptoms import (
     gpu_lost,
     gpu_missing,
     gpu_ordinal,
+    gpu_peer_denied,
+    hub_access,
     image_not_pulled,
     iterable_length,
     killed_from_outside,
@@ -56,6 +59,7 @@ from trainlaunch.diagnose.symptoms import (
     pin_memory_thread,
     preempted,
     python_exception,
+    rank_ended,
     ray_shm,
     rendezvous,
     shm_exhausted,
@@ -129,8 +133,10 @@ ORDER: tuple[ModuleType, ...] = (
     gpu_ordinal,
     cuda_oom,
     batchnorm_last_batch,
+    gpu_peer_denied,
     network_interface,
     rendezvous,
+    hub_access,
     module_missing,
     file_missing,
     permission_denied,
@@ -143,7 +149,9 @@ ORDER: tuple[ModuleType, ...] = (
     dist_timeout_secondary,
     worker_exited,
     killed_from_outside,
+    arguments_refused,
     own_exit_code,
+    rank_ended,
     python_exception,
     ray_shm,
     iterable_length,
@@ -167,7 +175,7 @@ ECHOES = frozenset(
     }
 )
 # They say something only where nothing else does.
-LAST_RESORTS = frozenset({"python-exception", "own-exit-code", "unknown", "benign"})
+LAST_RESORTS = frozenset({"rank-ended", "python-exception", "own-exit-code", "unknown", "benign"})
 # An exit code of 0 says that the job is content with itself: its log may quote anything, but these cost speed or data.
 WITH_SUCCESS = frozenset({"oom-killed", "ray-shm", "iterable-length", "oversubscription", "benign"})
 # They name an exception that a process of the job passed on.

@@ -223,7 +223,7 @@ class Account:
             [(root.line, root.last_line + TAIL), (root.line, root.raised_line + TAIL)],
         )
         for each in reversed(known):
-            joined = each.led_on or root.worker or each.worker
+            joined = each.led_on or (root.worker and each.worker)
             if each is not root and joined and 0 <= first - max(each.raised_line, each.line) <= TAIL:
                 first = each.line
                 spans.append((each.line, each.raised_line))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from trainlaunch.diagnose.base.account import Account
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
@@ -126,6 +127,42 @@ def place_in_script(traceback: Traceback) -> str:
     return f" at {frame.file}:{frame.line}" if frame is not None else ""
 
 
+class Story(NamedTuple):
+    """One way in which a symptom shows: its texts, what happened, what to type.
+
+    `sentence` and `fix` may name groups of the text's match; `within` is found in the traceback around it.
+    """
+
+    texts: tuple[LogPattern, ...]
+    sentence: str
+    fix: str
+    confidence: str = CERTAIN
+    commands: tuple[str, ...] = ()
+    within: str = ""
+
+
+def of_stories(code: str, name: str, stories: tuple[Story, ...]) -> Callable[[Case], Diagnosis | None]:
+    """Return what finds a symptom that any of these stories tells; the first story counts."""
+
+    def diagnose(case: Case) -> Diagnosis | None:
+        for story in stories:
+            hit = case.first(*story.texts, within=story.within)
+            if hit is not None:
+                told = {key: value or "" for key, value in hit.match.groupdict().items()}
+                sentence, fix = (_filled(each, told) for each in (story.sentence, story.fix))
+                return Diagnosis(code, name, sentence, seen(hit), fix, story.confidence, story.commands)
+        return None
+
+    return diagnose
+
+
+def _filled(text: str, groups: dict[str, str]) -> str:
+    """Return a sentence with `<group>` filled in; braces are a job file's own."""
+    for key, value in groups.items():
+        text = text.replace(f"<{key}>", value)
+    return text
+
+
 def of_one_text(
     code: str,
     name: str,
@@ -135,10 +172,5 @@ def of_one_text(
     confidence: str = CERTAIN,
     commands: tuple[str, ...] = (),
 ) -> Callable[[Case], Diagnosis | None]:
-    """Return what finds a symptom that any one of these texts tells, wherever it stands in the log."""
-
-    def diagnose(case: Case) -> Diagnosis | None:
-        hit = case.first(*texts)
-        return None if hit is None else Diagnosis(code, name, sentence, seen(hit), fix, confidence, commands)
-
-    return diagnose
+    """Return what finds a symptom that any one of these texts tells."""
+    return of_stories(code, name, (Story(texts, sentence, fix, confidence, commands),))

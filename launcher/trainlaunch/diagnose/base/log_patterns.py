@@ -61,6 +61,15 @@ PREFILTERS: tuple[str, ...] = (
     "attempts left",
     "first observed failure",
     "local_rank: ",
+    "Cuda failure",
+    "FATAL:  ",
+    "169.254.",
+    "gated repo",
+    "NV_ERR_NO_MEMORY",
+    "srun: fatal: ",
+    "pidfd_",
+    "could not unlink",
+    "OfflineModeIsEnabled",
 )
 MAX_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import LIKELY, Case, Diagnosis, seen
+from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.exit_codes import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND
 
@@ -19,6 +20,12 @@ _INTERPRETER = LogPattern("ot found", r"exec: (?:line \d+: )?/.*not found")
 _ENGINE = LogPattern("ot found", r'exec: "[^"]+": executable file not found')
 _ENGINE_STAT = LogPattern("o such file", r'exec: "[^"]+": stat .*no such file')
 _ENGINE_DENIED = LogPattern("enied", r'exec: "[^"]+": permission denied')
+_SLURM = LogPattern(
+    "rror",
+    r"slurmstepd: error: execve\(\): (?P<program>.+?): (?:No such file or directory|Permission denied|Exec format)",
+)
+_SRUN = LogPattern("srun: fatal: ", r"srun: fatal: Can not execute (?P<program>\S+)")
+_APPTAINER = LogPattern("FATAL:  ", r'FATAL:\s+"?(?P<program>[\w./-]+)"?: executable file not found in \$PATH')
 _RUNTIME = LogPattern("rror: ", r"^Error: (?:crun|runc)\b(?!.*executable file)")  # Podman's 126 and 127 for a refusal
 
 
@@ -27,6 +34,9 @@ def diagnose(case: Case) -> Diagnosis | None:
     engine = case.first(_ENGINE, _ENGINE_STAT, _ENGINE_DENIED)
     if engine is None and case.first(_RUNTIME) is not None:
         return None
+    slurm = case.first(_SLURM, _SRUN, _APPTAINER)
+    if slurm is not None:
+        return _not_there(slurm)
     wrong_cpu = case.first(_FORMAT)
     if wrong_cpu is not None and case.exit_code != 0:
         sentence = "the program is built for another CPU than this machine's, or is a script without a `#!` line"
@@ -41,6 +51,21 @@ def diagnose(case: Case) -> Diagnosis | None:
     hits = case.hits(_MISSING, _NO_FILE, _DENIED, _FORMAT)
     shown = case.first(_NO_SHELL) or engine or (hits[-1] if hits else None)
     return Diagnosis(CODE, NAME, sentence, seen(shown or f"exit code {case.exit_code}"), fix, LIKELY)
+
+
+def _not_there(hit: Hit) -> Diagnosis:
+    """Return what Slurm and Apptainer say of a program: both look inside of the container, and srun before it too."""
+    program = hit.match["program"]
+    denied = "ermission denied" in hit.text
+    sentence = (
+        f"{program} may not be executed there" if denied else f"there is no program {program} where the task runs"
+    )
+    fix = (
+        f"give the path that {program} has inside of the container or on the node, or install it there; with pyxis "
+        f"srun "
+        "looks for it on the submitting host too, so start it by `bash -c '…'`"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), f"`chmod +x {program}`" if denied else fix)
 
 
 def _not_found(case: Case) -> tuple[str, str]:

@@ -3,9 +3,10 @@ from __future__ import annotations
 import re
 
 from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.memory_advice import larger_shm, more_memory
+from trainlaunch.diagnose.base.memory_advice import fewer, larger_shm, more_memory
 
 CODE = "TL621"
 NAME = "evicted"
@@ -26,7 +27,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     shown = EvidenceLine("events", 0, f"pod status Evicted: {event.words}") if event is not None else hit
     volume = re.search(r'EmptyDir volume "([^"]+)" exceeds', words)
     if volume is not None:
-        return _over(case, volume[1], shown)
+        return _over(case, volume[1], words, shown)
     if re.search(r"ephemeral|disk|inodes", words, re.I):
         return _of_disk(shown)
     if "memory" in words:
@@ -42,7 +43,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     )
 
 
-def _over(case: Case, name: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
+def _over(case: Case, name: str, words: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
     evidence = case.evidence
     known = bool(evidence.shm_volume)
     if name == evidence.shm_volume or (not known and _LIKE_SHM.search(name)):
@@ -52,7 +53,7 @@ def _over(case: Case, name: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
             NAME,
             "the node evicted the pod: /dev/shm held more than its size",
             seen(shown),
-            larger_shm(evidence),
+            _beyond(words, evidence),
             sure,
         )
     if name in evidence.memory_volumes:
@@ -64,6 +65,14 @@ def _over(case: Case, name: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
             "raise that volume's sizeLimit, and resources.memory as much",
         )
     return _of_disk(shown)
+
+
+def _beyond(words: str, evidence: Evidence) -> str:
+    """Return what to type beside the limit that the kubelet names, where nothing else told the size."""
+    limit = re.search(r'exceeds (?:the|total) limit "([\w.]+)"', words)
+    if limit is None or evidence.shm_size:
+        return larger_shm(evidence)
+    return f"raise the sizeLimit of that volume above {limit[1]}, and the memory limit as much; or {fewer(evidence)}"
 
 
 def _of_disk(shown: EvidenceLine | Hit | None) -> Diagnosis:

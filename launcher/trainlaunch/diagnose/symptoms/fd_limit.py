@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, POSSIBLE, Case, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.targets import KUBERNETES
@@ -11,7 +11,7 @@ NEARLY = 0.95  # of the limit
 ANCDATA = LogPattern("rror: received", r"received \d+ items of ancdata")
 TORCH = LogPattern("oo many open files", r"Too many open files\. Communication with the workers")
 TORCH_OPEN = LogPattern("nable to open shared memory object", r"shared memory object <[^<>]*>.*\(24\)")
-# Without an errno, as torch 1.12 and older print it: it is nearly always this one.
+# Without an errno, as torch 1.12 and older print it.
 _WITHOUT_ERRNO = LogPattern(
     "nable to open shared memory object", r"memory object <[^<>]*> in read-write mode(?: at |$)"
 )
@@ -22,9 +22,9 @@ _SHARES = r"multiprocessing/(?:reductions?|resource_sharer|connection|popen_\w+)
 def diagnose(case: Case) -> Diagnosis | None:
     """Match the texts of RLIMIT_NOFILE."""
     shares = case.first(ANCDATA, TORCH, TORCH_OPEN) or case.first(OPEN, within=_SHARES)
-    hit = shares or case.first(OPEN, _WITHOUT_ERRNO)
+    hit = shares or case.first(OPEN)
     if hit is None:
-        return None
+        return _without_errno(case)
     more = _raise_it(case)
     if shares is not None:
         return Diagnosis(
@@ -42,6 +42,23 @@ def diagnose(case: Case) -> Diagnosis | None:
         seen(hit),
         f"close what is opened for each sample, or {more}",
         LIKELY,
+    )
+
+
+def _without_errno(case: Case) -> Diagnosis | None:
+    hit = case.first(_WITHOUT_ERRNO)
+    if hit is None:
+        return None
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a shared tensor could not be opened, and the line does not say why: the limit of open files, a /dev/shm that "
+        "is "
+        "full or shared, or a segment that is gone",
+        seen(hit),
+        f"look with `ulimit -n` and `df -h /dev/shm` inside; for the first {_raise_it(case)}; torch 1.13 and newer "
+        f"name the reason",
+        POSSIBLE,
     )
 
 

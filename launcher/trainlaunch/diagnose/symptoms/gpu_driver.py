@@ -1,22 +1,27 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case, Diagnosis, seen
+from trainlaunch.diagnose.base.case import Story, of_stories
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL659"
 NAME = "gpu-driver"
+_FABRIC = LogPattern("rror", r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady")
+_NO_DRIVER = LogPattern(
+    "rror",
+    r"nvidia-container-cli: (?:initialization|detection) error: (?:nvml error: driver not loaded"
+    r"|load library failed: libnvidia-ml\.so)",
+)
+_MISMATCH = LogPattern("rror", r"[Dd]river/library version mismatch|nvml error: driver/library")
 _OLD = LogPattern(
     "NVIDIA", r"NVIDIA driver on your system is too old|was built for NVIDIA Driver Release [\d.]+ or later"
 )
 _INSUFFICIENT = LogPattern(
     "CUDA",
     r"CUDA driver version is insufficient for CUDA runtime|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
-    r"|CUDA_ERROR_UNSUPPORTED_PTX",
+    r"|CUDA_ERROR_UNSUPPORTED_PTX|CUDA driver error: (?:device kernel image is invalid|PTX)",
 )
 _FORWARD = LogPattern(
-    "rror",
-    r"forward compatibility was attempted on non supported HW"
-    r"|unsupported display driver / cuda driver|system not yet initialized",
+    "rror", r"forward compatibility was attempted on non supported HW|unsupported display driver / cuda driver"
 )
 _CONDITION = LogPattern("rror", r"unsatisfied condition: cuda ?>=|requirement error: .*cuda")
 _KERNEL = LogPattern(
@@ -24,27 +29,53 @@ _KERNEL = LogPattern(
     r"no kernel image is available for execution on the device|is not compatible with the current PyTorch install",
 )
 _ARCH = LogPattern("rror", r"no kernel image is available for execution|invalid device function")
-_CAPABILITY = LogPattern("CUDA", r"with CUDA capability sm_\d+ is not compatible")
-_TOOLKIT = LogPattern("rror", r"nvidia-container-cli: (?:initialization|detection) error|nvml error: driver not loaded")
-_MISMATCH = LogPattern("rror", r"[Dd]river/library version mismatch")
+_TOOLKIT = LogPattern("rror", r"nvidia-container-cli: (?:initialization|detection) error")
+_LOOK = ("nvidia-smi",)
+_FIT = (
+    "use an image for this machine's driver and GPU (`nvidia-smi` names both), or a machine with a newer driver; "
+    "another attempt on this one gives the same"
+)
 
-
-def diagnose(case: Case) -> Diagnosis | None:
-    """Match torch's, the image's and the driver's texts."""
-    hit = case.first(_OLD, _INSUFFICIENT, _FORWARD, _CONDITION, _KERNEL, _ARCH, _CAPABILITY, _MISMATCH, _TOOLKIT)
-    if hit is None:
-        return None
-    sentence = (
-        "torch in this image has no code for this machine's GPU"
-        if "kernel image" in hit.text or "capability" in hit.text or "device function" in hit.text
-        else "this machine's NVIDIA driver does not fit the CUDA of the image"
-    )
-    return Diagnosis(
-        CODE,
-        NAME,
-        sentence,
-        seen(hit),
-        "use an image for this machine's driver and GPU (`nvidia-smi` names both), or a machine with a newer driver; "
-        "another attempt on this one gives the same",
-        commands=("nvidia-smi",),
-    )
+diagnose = of_stories(
+    CODE,
+    NAME,
+    (
+        Story(
+            (_FABRIC,),
+            "the GPUs of this machine are not ready: they are joined by NVSwitches, whose fabric manager does not run "
+            "on the host, or has another version than the driver",
+            "on the host start nvidia-fabricmanager of the driver's version (`systemctl status nvidia-fabricmanager`), "
+            "or use another machine; neither the image nor --gpus is it",
+            commands=("nvidia-smi -q | grep -A2 -i fabric",),
+        ),
+        Story(
+            (_NO_DRIVER,),
+            "this host has no NVIDIA driver where the container toolkit looks for it: no GPU can be given to a "
+            "container",
+            "install the driver on the host until `nvidia-smi` works there, or use a machine with GPUs; the image "
+            "lacks "
+            "nothing (under WSL the driver is that of Windows, and Docker of a snap sees none)",
+            commands=_LOOK,
+        ),
+        Story(
+            (_MISMATCH,),
+            "the host's NVIDIA driver was updated, and its kernel module is still the old one",
+            "reboot the host, or reload the nvidia modules there; nothing in the image can put it right",
+            commands=_LOOK,
+        ),
+        Story(
+            (_KERNEL, _ARCH),
+            "torch in this image has no code for this machine's GPU",
+            "use an image whose torch is built for this GPU, for a new one that is a newer torch and CUDA (`python -c "
+            "'import torch; print(torch.cuda.get_arch_list())'` shows what is built in), or another GPU",
+            commands=_LOOK,
+        ),
+        Story(
+            (_OLD, _INSUFFICIENT, _FORWARD, _CONDITION),
+            "this machine's NVIDIA driver does not fit the CUDA of the image",
+            _FIT,
+            commands=_LOOK,
+        ),
+        Story((_TOOLKIT,), "the NVIDIA container toolkit could not bring the driver into the container", _FIT),
+    ),
+)

@@ -13,6 +13,14 @@ _NONE = LogPattern(
     "CUDA",
     r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|CUDA unknown error - this may",
 )
+_ASKED = LogPattern(
+    "rror",
+    r"no GPU resources available|ProcessGroupNCCL is only supported with GPUs|Failed to infer device type"
+    r"|No HIP GPUs are available|no ROCm-capable device|NVML Shared Library Not Found|NVMLError_LibraryNotFound"
+    r"|[Yy]our setup doesn't support bf16/gpu|mixed precision requires a GPU|No GPU found\. A GPU is needed"
+    r"|backend nccl.{0,40} is not available",
+)
+_LIGHTNING = LogPattern("xception", r"No supported gpu backend found")
 _BUILD = LogPattern("CUDA", r"Torch not compiled with CUDA enabled")
 _LOAD = LogPattern(
     "CUDA", r"Attempting to deserialize object on (?:a )?CUDA device but torch\.cuda\.is_available\(\) is False"
@@ -20,8 +28,9 @@ _LOAD = LogPattern(
 _DOCKER = LogPattern(
     "rror",
     r"could not select device driver .*capabilities: \[\[gpu|unknown or invalid runtime name: nvidia"
-    r"|unresolvable CDI devices|failed to inject CDI devices",
+    r"|failed to inject CDI devices",
 )
+_CDI = LogPattern("rror", r"unresolvable CDI devices (?P<device>[\w./=-]+)")
 _LIBRARY = LogPattern("rror", r"libcuda\.so(?:\.1)?: cannot open shared object|libnvidia-ml\.so\.1: cannot open")
 _BUSY = LogPattern(
     "CUDA", r"CUDA(?:-capable)? device(?:\(s\)|s) (?:is/)?are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE"
@@ -42,6 +51,12 @@ _STORIES = (
         "lower resources.gpus, or wait: `kubectl describe nodes` shows what is taken",
     ),
     (
+        _CDI,
+        "the engine knows no device of that CDI name: this user can read no CDI specification of the GPUs",
+        "write one as root, `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`, and look with `nvidia-ctk cdi "
+        "list`",
+    ),
+    (
         _DOCKER,
         "the engine can't give GPUs to a container: the NVIDIA container toolkit is missing on this host",
         "install nvidia-container-toolkit, run `nvidia-ctk runtime configure --runtime=docker`, restart docker",
@@ -54,13 +69,14 @@ _STORIES = (
 )
 _NONE_SEEN = (
     "CUDA sees no GPU: the container asked for none, or this machine has none",
-    "set resources.gpus; where it is set, look with `nvidia-smi` on the machine itself",
+    "ask for GPUs (resources.gpus; `docker run --gpus all`, `podman run --device nvidia.com/gpu=all`, `apptainer exec "
+    "--nv`, `sbatch --gpus`); where they are asked for, look with `nvidia-smi` on the machine itself",
 )
 
 
 def diagnose(case: Case) -> Diagnosis | None:
     """Match torch's, the driver's, docker's and the scheduler's texts; a warning of torch's ended nothing."""
-    hits = case.hits(_DOCKER, _CLUSTER, _BUILD, _DRIVER, _NONE, _LOAD, _LIBRARY, _BUSY)
+    hits = case.hits(_CDI, _DOCKER, _CLUSTER, _BUILD, _DRIVER, _NONE, _LOAD, _LIBRARY, _BUSY, _ASKED, _LIGHTNING)
     warned = [each for each in hits if _WARNED.found_in(each.text)]
     hit = next((each for each in hits if each not in warned), None)
     sure = LIKELY if hit is not None and _BUSY.found_in(hit.text) else CERTAIN

@@ -7,6 +7,7 @@ from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import more_memory
 from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
+from trainlaunch.targets import KUBERNETES
 
 CODE = "TL612"
 NAME = "killed-from-outside"
@@ -18,6 +19,9 @@ _SPAWN = LogPattern("SIG", r"process \d+ terminated with signal SIG(?:KILL|TERM)
 _WORKER = LogPattern("illed", r"DataLoader worker \(.*\) is killed by signal: (?:Terminated|Hangup|Interrupt)")
 _ASKED = re.compile(r"SIGTERM|Terminated|Hangup|Interrupt|-15\b")
 _DEEPSPEED = LogPattern("return code = -", r"exits with return code = -(?:9|15)\b")
+_ACTOR = LogPattern(
+    "rror", r"Worker unexpectedly exits with a connection error code 2|ActorDiedError: |ActorUnavailableError: "
+)
 _BARE = "exit code {}, OOMKilled false, no signal sent through {}"
 
 
@@ -25,11 +29,13 @@ def diagnose(case: Case) -> Diagnosis | None:
     """Match 137 and 143, and the texts of SIGKILL, that nothing else explains."""
     evidence = case.evidence
     name = _SIGNALS.get(case.exit_code or 0)
-    hit = case.first(_RANK, _EXITCODE, _SHELL, _SPAWN, _DEEPSPEED, _WORKER)
+    hit = case.first(_RANK, _EXITCODE, _SHELL, _SPAWN, _DEEPSPEED, _WORKER, _ACTOR)
     if (name is None and hit is None) or evidence.oom_killed or evidence.stopped or evidence.reason:
         return None
     if name is None:
         return _process(case, hit)
+    if evidence.oom_killed is None:
+        return _unasked(case, name, hit)
     saw = _BARE.format(case.exit_code, evidence.where.runtime)
     return Diagnosis(
         CODE,
@@ -41,7 +47,33 @@ def diagnose(case: Case) -> Diagnosis | None:
     )
 
 
+def _unasked(case: Case, name: str, hit: Hit | None) -> Diagnosis:
+    """Return what an exit code alone tells: nobody asked the engine or the cluster."""
+    memory = name == "SIGKILL"
+    who = "for memory most often, by its own limit or the machine's" if memory else "as a stop or a scheduler sends it"
+    ask = "`kubectl get pod,events -o yaml`" if case.evidence.target == KUBERNETES.name else "`docker inspect NAME`"
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{name} ended the job, {who}; nobody has asked yet whether it was its memory limit",
+        seen(f"exit code {case.exit_code}", hit),
+        f"give `--inspect` what {ask} prints, which tells of the limit; {_look(case, name)}",
+        LIKELY,
+    )
+
+
 def _process(case: Case, hit: Hit | None) -> Diagnosis:
+    if hit is not None and _ACTOR.found_in(hit.text):
+        return Diagnosis(
+            CODE,
+            NAME,
+            "a worker process of Ray's died without a word: killed for memory most often, or crashed in native code",
+            seen(hit),
+            "look for that worker's own last lines (`ray logs`), at `docker inspect` or the pod's status for "
+            "OOMKilled, and "
+            "for `Out of memory` in `sudo dmesg`; Ray itself does not know which it was",
+            POSSIBLE,
+        )
     if hit is not None and _ASKED.search(hit.text):
         return Diagnosis(
             CODE,

@@ -12,12 +12,25 @@ _OCI = LogPattern("rror:", r"OCI runtime (?:create|exec|run) failed|OCI runtime 
 _SHMSIZE = LogPattern("shm", r"cannot set shmsize when running in the .* IPC Namespace")
 _RUNTIME = LogPattern("rror: ", r"^Error: (?:crun|runc): .*OCI (?:permission denied|runtime)")
 _FLAG = LogPattern("rror:", r"^(?:docker|podman): .*(?:unknown flag|invalid argument|invalid reference format)")
+_PYXIS = LogPattern(
+    "rror: pyxis",
+    r"pyxis: (?:couldn't start container|failed to import docker image|container start failed|child \d+ failed)",
+)
+_ENROOT = LogPattern("rror: pyxis:  ", r"error: pyxis:\s{2,}(?P<words>(?!\[INFO\]).*)")
+_APPTAINER = LogPattern(
+    "FATAL:  ",
+    r"FATAL:\s+(?P<words>(?:container creation failed|could not open image|while (?:making|handling|loading)|Unable "
+    r"to|image ).*)",
+)
 PODMANS = frozenset({EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND})  # where its runtime refuses the container
 
 
 def diagnose(case: Case) -> Diagnosis | None:
     """Match 125: by the engine's words where there are any, else as the job's own code."""
     evidence = case.evidence
+    cluster = _of_cluster(case)
+    if cluster is not None:
+        return cluster
     if not evidence.where.on_this_machine:
         return None  # a cluster's own reasons are symptoms of their own
     hit = case.first(_DAEMON, _SHMSIZE, _OCI, _RUNTIME, _FLAG)
@@ -40,3 +53,23 @@ def diagnose(case: Case) -> Diagnosis | None:
         "look at the job's own last lines",
         LIKELY,
     )
+
+
+def _of_cluster(case: Case) -> Diagnosis | None:
+    """Match pyxis and Apptainer: the last of their lines that says what failed."""
+    hit = case.first(_APPTAINER)
+    runner, sentence = "Apptainer", "Apptainer could not start the container; no line of training ran"
+    if hit is None and case.first(_PYXIS) is not None:
+        runner, sentence = "pyxis", "pyxis could not start the container; no line of training ran"
+        told = case.hits(_ENROOT)
+        hit = told[-1] if told else case.first(_PYXIS)
+    if hit is None:
+        return None
+    words = hit.match.groupdict().get("words") or hit.text
+    fix = f"change what {runner} names: {words.strip()}"
+    if "failed to execute" in words:
+        fix = (
+            "the image has no such shell, or an ENTRYPOINT that needs it: use `srun "
+            "--no-container-entrypoint`, or another"
+        )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 from trainlaunch.diagnose.base.case import Case, Diagnosis, place_in_script, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
@@ -7,6 +9,9 @@ CODE = "TL666"
 NAME = "permission-denied"
 _SCRIPT = LogPattern("enied", r"can't open file '?(?P<path>[^']+?)'?: \[Errno 13\] Permission denied")
 _PATH = LogPattern("rror: [Errno", r"\[Errno (?:1|13|30)\] [\w -]+: (?P<quote>b?['\"])(?P<path>.+?)(?P=quote)")
+_CACHES = re.compile(
+    r"^/\.|/\.cache\b|/\.(?:triton|nv|torch|config|local)\b|huggingface|torchinductor|matplotlib|triton"
+)
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -29,4 +34,13 @@ def diagnose(case: Case) -> Diagnosis | None:
     else:
         sentence = f"the job's user has no permission for {path}{at}"
         fix = f"compare `id` inside with `ls -ln {path}`: set user to its owner, or change owner or mode on the host"
+        if _CACHES.search(path):
+            sentence = (
+                f"the job's user may not write to the cache {path}{at}: it is of another user, or the user has no home"
+            )
+            fix = (
+                "give the caches a folder that this user may write: set env: {HOME: /tmp, XDG_CACHE_HOME: /tmp/cache, "
+                "HF_HOME: /tmp/hf, TORCH_HOME: /tmp/torch, TRITON_CACHE_DIR: /tmp/triton, MPLCONFIGDIR: /tmp/mpl}, or "
+                "a mount"
+            )
     return Diagnosis(CODE, NAME, sentence, seen(script or case.raised_seen()), fix)

@@ -1,9 +1,26 @@
 from __future__ import annotations
 
+import re
+
 from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, place_in_script, seen
 
 CODE = "TL663"
 NAME = "python-exception"
+# Exceptions of libraries that say what to type, by their message.
+_KNOWN = (
+    (
+        re.compile(r"Weights only load failed|weights_only"),
+        "since torch 2.6 torch.load reads tensors alone: give it weights_only=False for a file that you trust, or "
+        "allow its "
+        "classes by torch.serialization.add_safe_globals",
+    ),
+    (
+        re.compile(r"an illegal memory access|device-side assert"),
+        "run once with env: {CUDA_LAUNCH_BLOCKING: '1'}: the line is then the one that failed; an assert is most "
+        "often an "
+        "index (a label, a token) that is out of range",
+    ),
+)
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -16,6 +33,8 @@ def diagnose(case: Case) -> Diagnosis | None:
     fix = f"correct what {frame.file} does in line {frame.line}" if frame else "read the traceback above that line"
     if frame is not None and frame.code:
         fix += f": `{frame.code}`"
+    known = next((each for pattern, each in _KNOWN if pattern.search(raised.message)), "")
+    fix = known or fix
     sure = CERTAIN if case.exit_code == 1 else LIKELY
     return Diagnosis(
         CODE,
