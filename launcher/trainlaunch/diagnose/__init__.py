@@ -38,7 +38,16 @@ LIVE = (
 MAX_SENTENCES = 2
 _FEEDER = r"queues\.py.*\b_feed\b"
 
-__all__ = ["SYMPTOMS", "all_causes", "causes_json", "explain_end", "explain_hang", "explain_live", "new_scanner"]
+__all__ = [
+    "SYMPTOMS",
+    "all_causes",
+    "causes_json",
+    "end_of",
+    "explain_end",
+    "explain_hang",
+    "explain_live",
+    "new_scanner",
+]
 
 
 def new_scanner() -> Scanner:
@@ -49,6 +58,11 @@ def new_scanner() -> Scanner:
 def all_causes(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """Return all causes, the best first, then the echoes of the first; nothing where nothing went wrong."""
     return tuple(each.redacted(evidence.redact) for each in ranked(_case(evidence)))
+
+
+def end_of(evidence: Evidence) -> str:
+    """Return how it ended in one line: exception, message, place and rank, or the code; `` where nothing tells."""
+    return evidence.redact(_case(evidence).end)
 
 
 def explain_end(evidence: Evidence) -> tuple[Diagnosis, ...]:

@@ -36,7 +36,8 @@ MAX_INSPECT_BYTES = 64 << 20
 USAGE = Usage(
     examples=("trainlaunch doctor mnist", "kubectl logs train-0 | trainlaunch doctor --log - --exit-code 1"),
     exit_codes=(
-        "of a run that has ended, or a log: 0 a cause is named, 1 none is known; of this machine, or a run "
+        "of a run that has ended, or a log: 0 a cause is named, or it ended well, 1 none is known; of this "
+        "machine, or a run "
         "that goes on: 0 all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a "
         "bug of ours, 130 interrupted"
     ),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.account import Account
+from trainlaunch.diagnose.base.account import Account, is_echo
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.log_patterns import LogPattern
@@ -115,10 +117,32 @@ class Case:
         """The exception that ended the script, of the rank that ended first, as far as its log shows."""
         return self.account.root
 
+    @property
+    def end(self) -> str:
+        """How it ended in one line, as far as log and exit code tell; `` where they don't."""
+        raised, failed, code = self.raised, self.account.failed, self.exit_code
+        if code == 0:
+            return ""
+        if raised is not None and (not is_echo(raised) or failed is None) and not self.account.went_on:
+            rank = re.search(r"(?:^|[^\d])(\d+) $", raised.owner)
+            who = f"rank {rank[1]} raised " if rank else ""
+            message = f": {raised.message}" if raised.message else ""
+            return f"{who}{raised.type}{message}{place_in_script(raised)}"
+        if failed is not None:
+            return f"rank {failed.rank} ended first, with exit code {failed.code}"
+        return f"exit code {code}, which is 128 + {_signal(code - 128)}" if code is not None and code > 128 else ""
+
     def raised_seen(self) -> EvidenceLine | None:
         """Return the last line of that traceback as evidence."""
         raised = self.raised
         return None if raised is None else EvidenceLine("log", raised.raised_line, raised.raised_text)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
 
 
 def place_in_script(traceback: Traceback) -> str:

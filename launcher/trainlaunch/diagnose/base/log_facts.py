@@ -49,7 +49,17 @@ class Frame:
         *folders, name = module.split("/")
         names = takewhile(lambda each: re.fullmatch(r"\w+", each), reversed(folders))
         in_package = ending == "py" and re.fullmatch(r"\w+", name) and not _PACKAGES.isdisjoint(names)
-        return bool(in_package) or _LIBRARY.search(self.file) is not None
+        return bool(in_package) or _LIBRARY.search(self.file) is not None or self.is_console_script
+
+    @property
+    def is_console_script(self) -> bool:
+        """Whether it is a program that an installer wrote, as bin/torchrun."""
+        return re.search(r"/s?bin/[\w.-]+$", self.file) is not None and not self.file.endswith(".py")
+
+    @property
+    def only_imports(self) -> bool:
+        """Whether its line does nothing but import: what fails below it is another's."""
+        return re.match(r"(?:import|from) [\w.]+", self.code) is not None
 
 
 @dataclass(slots=True)

@@ -26,7 +26,9 @@ _SLURM = LogPattern(
 )
 _SRUN = LogPattern("srun: fatal: ", r"srun: fatal: Can not execute (?P<program>\S+)")
 _APPTAINER = LogPattern("FATAL:  ", r'FATAL:\s+"?(?P<program>[\w./-]+)"?: executable file not found in \$PATH')
-_RUNTIME = LogPattern("rror: ", r"^Error: (?:crun|runc)\b(?!.*executable file)")  # Podman's 126 and 127 for a refusal
+_RUNTIME = LogPattern(
+    "rror: ", r"^Error: (?:(?:crun|runc)\b(?!.*executable file)|setting up CDI|preparing container)"
+)  # Podman's 126 and 127 for a refusal
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -83,6 +83,22 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None and warned and case.exit_code is not None:
         hit, sure = warned[0], POSSIBLE
     if hit is None:
-        return None
+        return _asserted(case)
     sentence, fix = next((story for pattern, *story in _STORIES if pattern.found_in(hit.text)), _NONE_SEEN)
     return Diagnosis(CODE, NAME, sentence, seen(hit), fix, sure, commands=("nvidia-smi",))
+
+
+def _asserted(case: Case) -> Diagnosis | None:
+    """Match a script's own check."""
+    raised = case.raised
+    frame = raised.user_frame if raised is not None else None
+    if (
+        raised is None
+        or frame is None
+        or raised.short_type != "AssertionError"
+        or "cuda.is_available()" not in frame.code
+    ):
+        return None
+    return Diagnosis(
+        CODE, NAME, _NONE_SEEN[0], seen(case.raised_seen()), _NONE_SEEN[1], LIKELY, commands=("nvidia-smi",)
+    )

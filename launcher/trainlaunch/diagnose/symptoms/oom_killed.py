@@ -20,12 +20,13 @@ _RAY_NUMBERS = LogPattern(
     "exceed", r"was (?P<used>[\d.]+ ?[KMGT]i?B) / (?P<all>[\d.]+ ?[KMGT]i?B) \([\d.]+\), which exceeds", beside=True
 )
 _RAY = LogPattern("illed", r"killed due to (?:the node running low on memory|memory pressure \(OOM\))")
+OUT_OF_MEMORY = (_REASON, _KERNEL, _CONSTRAINT, _SLURM, _RAY, _OOMD)
 
 
 def diagnose(case: Case) -> Diagnosis | None:
     """Match the engine's OOMKilled, the kernel's, Slurm's and Ray's lines; a SIGKILL after a stop is another thing."""
     evidence = case.evidence
-    hit = case.first(_REASON, _KERNEL, _CONSTRAINT, _SLURM, _RAY, _OOMD)
+    hit = case.first(*OUT_OF_MEMORY)
     if not evidence.oom_killed and hit is None:
         return None
     if not evidence.oom_killed and hit is not None and (other := _by_another(case, hit)) is not None:

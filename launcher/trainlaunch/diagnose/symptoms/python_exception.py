@@ -31,7 +31,12 @@ def diagnose(case: Case) -> Diagnosis | None:
     frame = raised.user_frame
     message = f": {raised.message}" if raised.message else ""
     fix = f"correct what {frame.file} does in line {frame.line}" if frame else "read the traceback above that line"
-    if frame is not None and frame.code:
+    if frame is not None and frame.only_imports and frame is not raised.frames[-1]:
+        fix = (
+            f"that line only imports; what failed is {raised.frames[-1].file}: compare the versions of what "
+            f"is installed"
+        )
+    elif frame is not None and frame.code:
         fix += f": `{frame.code}`"
     known = next((each for pattern, each in _KNOWN if pattern.search(raised.message)), "")
     fix = known or fix

@@ -4,6 +4,7 @@ import signal
 
 from trainlaunch.diagnose.base.case import LIKELY, Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.symptoms.oom_killed import OUT_OF_MEMORY
 from trainlaunch.exit_codes import EXIT_INTERRUPTED
 
 CODE = "TL611"
@@ -48,6 +49,8 @@ def _by_its_words(case: Case) -> Diagnosis | None:
     hit = case.first(_TORCHRUN, _GOT, _SCANCEL)
     interrupted = case.raised is not None and case.raised.type == "KeyboardInterrupt"
     shown = hit or (case.raised_seen() if interrupted else None)
+    if hit is not None and case.first(*OUT_OF_MEMORY) is not None:
+        return None  # who is out of memory is cancelled afterwards
     if shown is None and case.exit_code != EXIT_INTERRUPTED:
         return None
     return Diagnosis(
