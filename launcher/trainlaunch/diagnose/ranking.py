@@ -214,7 +214,8 @@ def ranked(case: Case) -> tuple[Diagnosis, ...]:
         causes, echoes = echoes[:1], echoes[1:]
     if not causes:
         shown = {seen.line for each in harmless for seen in each.evidence if seen.line}
-        causes = [each for each in found if each.symptom in LAST_RESORTS - {"unknown", "benign"}]
+        ended = [each for each in found if each.symptom == "rank-ended"]
+        causes = ended or [each for each in found if each.symptom in LAST_RESORTS - {"unknown", "benign"}]
         causes = [each for each in causes if not shown.intersection(seen.line for seen in each.evidence if seen.line)]
     if not causes and not harmless:
         causes = [each for each in found if each.symptom in LAST_RESORTS][:1]
@@ -237,7 +238,8 @@ def _by_exception(
 def _stands_in_end(case: Case, diagnosis: Diagnosis) -> bool:
     """Whether a finding is of the exception that ended the run, or of somebody who watched it."""
     lines = [each.line for each in diagnosis.evidence if each.source == "log"]
-    return not lines or any(case.account.holds(line) for line in lines)
+    told = diagnosis.symptom not in KILLS  # who cancels the rest of a job speaks right behind the exception
+    return not lines or any(case.account.holds(line, message=told) for line in lines)
 
 
 def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:

@@ -115,9 +115,9 @@ class Account:
         """Whether the end is an exception of a kind that needs no other reason."""
         return self.root is not None and not is_echo(self.root)
 
-    def holds(self, line: int) -> bool:
-        """Whether a line is part of the exception that ended the run, its chain and its message."""
-        return any(first <= line <= last for first, last in self._span)
+    def holds(self, line: int, *, message: bool = True) -> bool:
+        """Whether a line is part of the exception that ended the run, its chain and the rest of its message."""
+        return any(first <= line <= (last if message else last - TAIL) for first, last in self._span)
 
     def explaining(self, hits: Iterable[Hit]) -> list[Hit]:
         """Return those lines that may explain the end, by line."""
@@ -226,7 +226,7 @@ class Account:
             joined = each.led_on or (root.worker and each.worker)
             if each is not root and joined and 0 <= first - max(each.raised_line, each.line) <= TAIL:
                 first = each.line
-                spans.append((each.line, each.raised_line))
+                spans.append((each.line, each.raised_line + TAIL))
         return spans
 
 

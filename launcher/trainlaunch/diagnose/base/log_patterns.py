@@ -69,6 +69,7 @@ PREFILTERS: tuple[str, ...] = (
     "srun: fatal: ",
     "pidfd_",
     "could not unlink",
+    "library version mismatch",
     "OfflineModeIsEnabled",
 )
 MAX_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page

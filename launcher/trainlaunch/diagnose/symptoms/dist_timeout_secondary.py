@@ -22,6 +22,7 @@ _HEARTBEAT = LogPattern(
 _STORE = LogPattern(
     "rror", r"DistNetworkError: (?:failed to recv|Broken pipe)|DistNetworkError: .*Connection (?:reset|closed)"
 )
+WATCHDOG = (_CAUGHT, _COLLECTIVE, _HEARTBEAT)
 _BARRIER = LogPattern("rror", r"monitoredBarrier|store->get\('.*'\) got error|wait timeout after \d+ms, keys")
 
 diagnose = of_one_text(

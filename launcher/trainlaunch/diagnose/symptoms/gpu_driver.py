@@ -11,7 +11,7 @@ _NO_DRIVER = LogPattern(
     r"nvidia-container-cli: (?:initialization|detection) error: (?:nvml error: driver not loaded"
     r"|load library failed: libnvidia-ml\.so)",
 )
-_MISMATCH = LogPattern("rror", r"[Dd]river/library version mismatch|nvml error: driver/library")
+_MISMATCH = LogPattern("library version mismatch", r"[Dd]river/library version mismatch")
 _OLD = LogPattern(
     "NVIDIA", r"NVIDIA driver on your system is too old|was built for NVIDIA Driver Release [\d.]+ or later"
 )

@@ -10,7 +10,7 @@ _OPENS = r"synchronize\.py.*_rebuild|SemLock\._rebuild"
 _NAMED = LogPattern(
     "FileNotFoundError: [Errno 2]", r"No such file or directory: '/(?:psm_|wnsm_|mp-|sem\.|\d{6}_)[^/']*'"
 )
-_TORCH = LogPattern("could not unlink the shared memory", r"could not unlink the shared memory file </?torch_[^<>]*>?")
+_TORCH = LogPattern("could not unlink the shared memory", r"could not unlink the shared memory file <?/?torch_")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.symptoms.dist_timeout_secondary import WATCHDOG
 from trainlaunch.exit_codes import EXIT_SIGABRT
 
 CODE = "TL642"
@@ -17,6 +18,8 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_WORKER) or case.first(_PROCESS, _TORCHRUN, _PYTHON)
     if hit is None and case.exit_code != EXIT_SIGABRT:
         return None
+    if (hit is None or "worker" not in hit.text) and case.first(*WATCHDOG) is not None:
+        return None  # NCCL's watchdog ends its own rank so
     who = "a DataLoader worker" if hit is not None and "worker" in hit.text else "a process of the job"
     return Diagnosis(
         CODE,
