@@ -133,7 +133,7 @@ def test_the_end_is_told_and_what_follows_from_it_is_an_echo(name: str) -> None:
 
 
 def test_the_end_stands_in_one_line() -> None:
-    """Rank, exception, message and the script's own line; a rank without words by its code; nothing where it is well."""
+    """Rank, exception, message and the script's own line; a rank without words by its code; none where it is well."""
     told = [
         end_of(Evidence(1, of_rank(OWN, 5))),
         end_of(Evidence(1, summary(2, 1))),

@@ -27,7 +27,7 @@ CODE = LogPattern("exitcode", r"^\s*exitcode +: (?P<code>-?\d{1,5}) \(pid: \d+\)
 _SUMMARY = re.compile(r"^\s*(?:exitcode +: -?\d+ \(pid|traceback +: )")
 _BARE = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b")
 _HOOK = re.compile(r"(?:^| )rank\d+ $")  # torch prefixes only what ends the process
-_NUMBER = re.compile(r"(?:^|[^\d])(\d+) $")
+_NUMBER = re.compile(r"(?:^| )(?:rank|local_rank|default)?(\d+) $")
 # Exceptions that only repeat that another process, or the user, ended the job.
 ECHOING = frozenset(
     {
@@ -56,7 +56,8 @@ PEER = re.compile(
 )
 _OPAQUE = re.compile(
     r"DataLoader worker \(pid|DataLoader timed out|Pin memory thread exited|exited unexpectedly|received signal"
-    r"|got signal|terminated with (?:exit|signal)|CUDA error: (?:unknown|unspecified|an illegal memory)"
+    r"|got signal|terminated with (?:exit|signal)|NVML_SUCCESS == r INTERNAL ASSERT|CUDA error: (?:unknown"
+    r"|unspecified|an illegal memory)"
 )
 
 
@@ -65,6 +66,12 @@ def is_echo(traceback: Traceback) -> bool:
     said = traceback.message
     known = traceback.short_type in ECHOING or PEER.search(said) is not None or _OPAQUE.search(said) is not None
     return known or traceback.has(r"queues\.py.*_feed")
+
+
+def rank_of(owner: str) -> str:
+    """Return the number of the rank whose line it is; `` where its prefix names none."""
+    found = _NUMBER.search(owner)
+    return found[1] if found else ""
 
 
 class RankEnd(NamedTuple):
@@ -203,8 +210,7 @@ class Account:
         return None if any(not PEER.search(each.text) and not _OPAQUE.search(each.text) for each in after) else found
 
     def _is_of_failed(self, traceback: Traceback) -> bool:
-        number = _NUMBER.search(traceback.owner)
-        return self.failed is not None and number is not None and number[1] == self.failed.rank
+        return self.failed is not None and rank_of(traceback.owner) == self.failed.rank
 
     def _peers(self, every: Sequence[_Said]) -> list[Traceback]:
         """Return what was raised shortly before a peer was lost; the others had gone on until then."""

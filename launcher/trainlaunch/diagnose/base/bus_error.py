@@ -14,7 +14,9 @@ from trainlaunch.units import GIB, human_size
 ROOM = 4 * GIB  # free in /dev/shm, with which no ordinary batch fills it
 IN_WORKER = LogPattern("us error encountered in worker", r"Unexpected bus error encountered in worker")
 WORKER_KILLED = LogPattern("killed by signal: Bus error", r"DataLoader worker \(.*\) is killed by signal: Bus error")
-PROCESS = LogPattern("SIGBUS", r"Signal 7 \(SIGBUS\)|(?:signal|died with|terminated by).{0,20}SIGBUS")
+PROCESS = LogPattern(
+    "SIGBUS", r"Signal 7 \(SIGBUS\)|\*\*\* SIGBUS received|(?:signal|died with|terminated by).{0,20}SIGBUS"
+)
 TORCHRUN = LogPattern("exitcode", r"\bexitcode *[:=] *-7\b")
 DEEPSPEED = LogPattern("return code = -", r"exits with return code = -7\b")
 SHELL = LogPattern(

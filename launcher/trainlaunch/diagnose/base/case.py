@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.account import Account, is_echo
+from trainlaunch.diagnose.base.account import Account, is_echo, rank_of
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.log_patterns import LogPattern
@@ -124,8 +123,8 @@ class Case:
         if code == 0:
             return ""
         if raised is not None and (not is_echo(raised) or failed is None) and not self.account.went_on:
-            rank = re.search(r"(?:^|[^\d])(\d+) $", raised.owner)
-            who = f"rank {rank[1]} raised " if rank else ""
+            rank = rank_of(raised.owner)
+            who = f"rank {rank} raised " if rank else ""
             message = f": {raised.message}" if raised.message else ""
             return f"{who}{raised.type}{message}{place_in_script(raised)}"
         if failed is not None:

@@ -70,6 +70,10 @@ PREFILTERS: tuple[str, ...] = (
     "pidfd_",
     "could not unlink",
     "library version mismatch",
+    "what():  ",
+    "terminated with exception: ",
+    "NvMapMem",
+    "to run as root",
     "OfflineModeIsEnabled",
 )
 MAX_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainlaunch.diagnose.base.case import Case, Diagnosis, Story, of_stories, seen
+from trainlaunch.diagnose.base.case import LIKELY, Case, Diagnosis, Story, of_stories, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL661"
@@ -15,6 +15,7 @@ _HIP = LogPattern(
 )
 _NCCL = LogPattern("Cuda failure", r"Cuda failure (?:2 )?'out of memory'")
 
+_NVMAP = LogPattern("NvMapMem", r"NvMapMem\w+: .*error 12")
 _PINNED = LogPattern("CUDA", r"CUDA error: out of memory")
 _UNIFIED = LogPattern("NV_ERR_NO_MEMORY", r"NVRM: .*NV_ERR_NO_MEMORY", beside=True)
 _LOWER = "lower batch_size, or accumulate gradients; look with nvidia-smi whether another process uses the GPU"
@@ -29,6 +30,12 @@ _of_gpu = of_stories(
             "leave room on the GPU (a smaller batch_size, a smaller share for a cache of keys and values), or set env: "
             "{NCCL_BUFFSIZE: '2097152'} and NCCL_NVLS_ENABLE: '0'",
             commands=("nvidia-smi",),
+        ),
+        Story(
+            (_NVMAP,),
+            "the memory that GPU and host share has no room left: the page cache and the host's processes count",
+            "free the host's share (`sync; echo 3 > /proc/sys/vm/drop_caches` as root), or lower batch_size",
+            LIKELY,
         ),
         Story(
             (_CUDA, _HIP),

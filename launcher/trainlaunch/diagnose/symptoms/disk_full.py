@@ -8,7 +8,7 @@ from trainlaunch.diagnose.base.log_patterns import LogPattern
 CODE = "TL641"
 NAME = "disk-full"
 _ENOSPC = LogPattern(
-    "o space left on device", r"(?:\[Errno 28\] |: |^|error: |error message = ')[Nn]o space left on device"
+    "o space left on device", r"(?:\[[Ee]rrno 28\] |: |^|error: |error message = ')[Nn]o space left on device"
 )
 _QUOTA_ERROR = LogPattern("rror: [Errno 122]")
 _TORCH = LogPattern(

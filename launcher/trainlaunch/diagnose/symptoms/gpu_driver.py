@@ -30,6 +30,10 @@ _KERNEL = LogPattern(
 )
 _ARCH = LogPattern("rror", r"no kernel image is available for execution|invalid device function")
 _TOOLKIT = LogPattern("rror", r"nvidia-container-cli: (?:initialization|detection) error")
+_PTXAS = LogPattern(
+    "rror",
+    r"Value '(?P<arch>sm_\w+)' is not defined for option 'gpu-name'|Unsupported gpu architecture '(?P<other>\w+)'",
+)
 _LOOK = ("nvidia-smi",)
 _FIT = (
     "use an image for this machine's driver and GPU (`nvidia-smi` names both), or a machine with a newer driver; "
@@ -68,6 +72,13 @@ diagnose = of_stories(
             "torch in this image has no code for this machine's GPU",
             "use an image whose torch is built for this GPU, for a new one that is a newer torch and CUDA (`python -c "
             "'import torch; print(torch.cuda.get_arch_list())'` shows what is built in), or another GPU",
+            commands=_LOOK,
+        ),
+        Story(
+            (_PTXAS,),
+            "the compiler of GPU code (ptxas, nvcc) in this image is older than this GPU (<arch><other>)",
+            "use an image with a newer CUDA, Triton and torch; where the image has a newer ptxas set env: "
+            "{TRITON_PTXAS_PATH: /usr/local/cuda/bin/ptxas}",
             commands=_LOOK,
         ),
         Story(

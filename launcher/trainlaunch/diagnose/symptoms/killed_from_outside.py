@@ -50,12 +50,15 @@ def diagnose(case: Case) -> Diagnosis | None:
 def _unasked(case: Case, name: str, hit: Hit | None) -> Diagnosis:
     """Return what an exit code alone tells: nobody asked the engine or the cluster."""
     memory = name == "SIGKILL"
-    who = "for memory most often, by its own limit or the machine's" if memory else "as a stop or a scheduler sends it"
+    if not memory:
+        sentence = "SIGTERM ended the job: a stop, a scheduler or a shutdown sent it; its log does not tell which"
+        return Diagnosis(CODE, NAME, sentence, seen(f"exit code {case.exit_code}", hit), _look(case, name), LIKELY)
     ask = "`kubectl get pod,events -o yaml`" if case.evidence.target == KUBERNETES.name else "`docker inspect NAME`"
     return Diagnosis(
         CODE,
         NAME,
-        f"{name} ended the job, {who}; nobody has asked yet whether it was its memory limit",
+        "SIGKILL ended the job, for memory most often; nobody has asked yet whether its own limit or the "
+        "machine's was met",
         seen(f"exit code {case.exit_code}", hit),
         f"give `--inspect` what {ask} prints, which tells of the limit; {_look(case, name)}",
         LIKELY,

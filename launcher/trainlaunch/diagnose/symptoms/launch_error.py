@@ -22,6 +22,7 @@ _APPTAINER = LogPattern(
     r"FATAL:\s+(?P<words>(?:container creation failed|could not open image|while (?:making|handling|loading)|Unable "
     r"to|image ).*)",
 )
+_ROOT = LogPattern("to run as root", r"mpirun has detected an attempt to run as root")
 PODMANS = frozenset({EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND})  # where its runtime refuses the container
 
 
@@ -57,6 +58,9 @@ def diagnose(case: Case) -> Diagnosis | None:
 
 def _of_cluster(case: Case) -> Diagnosis | None:
     """Match pyxis and Apptainer: the last of their lines that says what failed."""
+    if (refused := case.first(_ROOT)) is not None:
+        fix = "pass `--allow-run-as-root` to mpirun, or let the container run as another user"
+        return Diagnosis(CODE, NAME, "mpirun does not start anything as root", seen(refused), fix)
     hit = case.first(_APPTAINER)
     runner, sentence = "Apptainer", "Apptainer could not start the container; no line of training ran"
     if hit is None and case.first(_PYXIS) is not None:

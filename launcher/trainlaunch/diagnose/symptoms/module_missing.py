@@ -8,9 +8,8 @@ from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL664"
 NAME = "module-missing"
-_LIBRARY = LogPattern("rror: lib", r"(?:ImportError|OSError): (?P<library>lib[\w.+-]+): cannot open shared object file")
-_LOADED = LogPattern(
-    "rror", r"(?:Could not load|OSError:) (?:dynamic )?library '?(?P<library>lib(?!cuda\.|nvidia)[\w.+-]+\.so[\w.]*)"
+_LIBRARY = LogPattern(
+    "rror: ", r"(?:Import|OS|Runtime)Error: .*(?P<library>\blib[\w.+-]+\.so[\w.]*): cannot open shared object file"
 )
 _MODULE = LogPattern(
     "o module named",
@@ -150,7 +149,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     if found is not None:
         return found
     raised = case.raised
-    hits = [each for each in case.hits(_MODULE, _LIBRARY, _LOADED) if not _OF_DRIVER.search(each.text)]
+    hits = [each for each in case.hits(_MODULE, _LIBRARY) if not _OF_DRIVER.search(each.text)]
     decided = [each for each in hits if each.traceback is None or each.traceback is raised or _same(case, each.text)]
     return _lacks(case, decided[0]) if decided else None
 

@@ -69,6 +69,13 @@ def _by_another(case: Case, hit: Hit) -> Diagnosis | None:
             f"ask for more, `#SBATCH --mem=…` (or --mem-per-cpu), or {fewer(case.evidence)}; what is in /dev/shm "
             f"counts too",
         )
+    elif _KERNEL.found_in(hit.text) and "cgroup" not in hit.text.lower() and "MEMCG" not in hit.text:
+        story = (
+            "the machine itself was out of memory, and its kernel killed a process of the job: no limit of a "
+            "container was met",
+            f"{fewer(case.evidence)}, or end what else uses the machine's memory; with a memory limit the job "
+            f"is ended alone",
+        )
     elif _CONSTRAINT.found_in(hit.text) and "System OOM" in hit.text:
         story = (
             "the node itself was out of memory, and the kernel killed a process on it",
