@@ -10,6 +10,7 @@ from typing import Any
 
 from trainlaunch.diagnose.base.case import Case, Diagnosis
 from trainlaunch.diagnose.base.evidence import Evidence
+from trainlaunch.diagnose.base.flags import without_fields
 from trainlaunch.diagnose.base.scan import Scanner, scan_text
 from trainlaunch.diagnose.ranking import ORDER, all_texts, ranked
 from trainlaunch.diagnose.symptoms import (
@@ -57,7 +58,8 @@ def new_scanner() -> Scanner:
 
 def all_causes(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """Return all causes, the best first, then the echoes of the first; nothing where nothing went wrong."""
-    return tuple(each.redacted(evidence.redact) for each in ranked(_case(evidence)))
+    found = (each.redacted(evidence.redact) for each in ranked(_case(evidence)))
+    return tuple(each if evidence.has_job else without_fields(each, evidence.target) for each in found)
 
 
 def end_of(evidence: Evidence) -> str:

@@ -92,7 +92,7 @@ def _evidence(args: argparse.Namespace) -> Evidence:
 
     if args.log in STDIN and args.inspect in STDIN:
         raise _usage("--log and --inspect can't both be stdin", "give one of them as a file")
-    evidence = Evidence(args.exit_code, target=args.target or DEFAULT_TARGET)
+    evidence = Evidence(args.exit_code, target=args.target or DEFAULT_TARGET, has_job=args.job_file is not None)
     if args.job_file is not None:
         evidence = _with_job(evidence, args)
     if args.inspect is not None:

@@ -39,6 +39,7 @@ class Evidence:
     `pids_limit` and `nofile` are the container's own limits, 0 where unknown; `gpus` is how many it was given, None
     where unknown; `look` is what a run that goes on does. For commands to type, `` where unknown: `job` is the file or
     the name of the job, `container` the name of the container, or of the pod in `namespace`, `engine` its program.
+    `has_job` False: there is no job file, and a way out in its fields would be none.
     """
 
     exit_code: int | None
@@ -68,6 +69,7 @@ class Evidence:
     gpus: int | None = None
     image: str = ""
     job: str = ""
+    has_job: bool = True
     container: str = ""
     namespace: str = ""
     engine: str = "docker"
