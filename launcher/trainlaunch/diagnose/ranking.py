@@ -96,9 +96,10 @@ ORDER: tuple[ModuleType, ...] = (
     preempted,
     node_lost,
     image_not_pulled,
+    container_not_created,
+    gpu_lost,
     gpu_driver,
     gpu_missing,
-    container_not_created,
     command_not_started,
     launch_error,
     stopped,
@@ -129,7 +130,6 @@ ORDER: tuple[ModuleType, ...] = (
     unpicklable,
     cuda_in_fork,
     user_without_name,
-    gpu_lost,
     gpu_ordinal,
     cuda_oom,
     batchnorm_last_batch,
@@ -256,7 +256,11 @@ def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
     if (code in KILLED or case.evidence.oom_killed) and diagnosis.symptom not in KILLS:
         return None
     if code is None:
-        return None if diagnosis.symptom in ECHOES | LAST_RESORTS else replace(diagnosis, confidence=POSSIBLE)
+        quoted = diagnosis.symptom not in KILLS and not any(account.raised_at(each.line) for each in diagnosis.evidence)
+        dropped = quoted or diagnosis.symptom in ECHOES | LAST_RESORTS
+        return None if dropped else replace(diagnosis, confidence=POSSIBLE)
+    if diagnosis.symptom in LAST_RESORTS:
+        return replace(diagnosis, confidence=POSSIBLE)
     return replace(diagnosis, confidence=LIKELY) if diagnosis.confidence == CERTAIN else diagnosis
 
 

@@ -26,6 +26,7 @@ FAILED = LogPattern(
 CODE = LogPattern("exitcode", r"^\s*exitcode +: (?P<code>-?\d{1,5}) \(pid: \d+\)", beside=True)
 _SUMMARY = re.compile(r"^\s*(?:exitcode +: -?\d+ \(pid|traceback +: )")
 _BARE = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b")
+_QUEUE = re.compile(r"(?:_?queue\.)?Empty$")  # what was to fill it is gone
 _HOOK = re.compile(r"(?:^| )rank\d+ $")  # torch prefixes only what ends the process
 _NUMBER = re.compile(r"(?:^| )(?:rank|local_rank|default)?(\d+) $")
 # Exceptions that only repeat that another process, or the user, ended the job.
@@ -56,7 +57,8 @@ PEER = re.compile(
 )
 _OPAQUE = re.compile(
     r"DataLoader worker \(pid|DataLoader timed out|Pin memory thread exited|exited unexpectedly|received signal"
-    r"|got signal|terminated with (?:exit|signal)|NVML_SUCCESS == r INTERNAL ASSERT|CUDA error: (?:unknown"
+    r"|got signal|terminated with (?:exit|signal)|NVML_SUCCESS == r INTERNAL ASSERT|No CUDA GPUs are available"
+    r"|CUDA error: (?:unknown"
     r"|unspecified|an illegal memory)"
 )
 
@@ -125,6 +127,10 @@ class Account:
     def holds(self, line: int, *, message: bool = True) -> bool:
         """Whether a line is part of the exception that ended the run, its chain and the rest of its message."""
         return any(first <= line <= (last if message else last - TAIL) for first, last in self._span)
+
+    def raised_at(self, line: int) -> bool:
+        """Whether a line is part of a traceback."""
+        return any(each.line <= line <= each.last_line for each in self._facts.tracebacks)
 
     def explaining(self, hits: Iterable[Hit]) -> list[Hit]:
         """Return those lines that may explain the end, by line."""
@@ -197,7 +203,7 @@ class Account:
         """Return the exception of the rank that ended by itself first, else the last that was raised."""
         ended = [each.traceback for each in self._end if each.traceback is not None and _ends(each.traceback)]
         own = [each for each in ended if not is_echo(each)]
-        if not own and any(PEER.search(each.text) for each in self._end):
+        if not own and any(PEER.search(each.text) or _QUEUE.match(each.text) for each in self._end):
             own = self._peers(every)
         if not own:
             return max(ended, key=lambda each: each.last_line, default=None)

@@ -84,6 +84,7 @@ class Traceback:
     ignored: bool = False
     led_on: bool = False
     last_line: int = 0
+    indent: int = 0
 
     @property
     def user_frame(self) -> Frame | None:
@@ -103,12 +104,14 @@ class Traceback:
         """Read its first line, which may be a frame where its header was lost."""
         if HEADER in line:
             self._keep(line)
+            self.indent = 2 * line.lstrip().startswith("traceback : ")  # in a summary of torchrun's
         else:
             self.take(line, number)
 
     def take(self, line: str, number: int) -> bool:
         """Read its next line; False where the line is not one of its own any more."""
         self.lines += 1
+        line = line[self.indent :] if line[: self.indent].isspace() else line
         if self.lines > MAX_LINES:
             return False
         stripped = line.lstrip("+| ") if line.startswith(("  |", "  +")) else line

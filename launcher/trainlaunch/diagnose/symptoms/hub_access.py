@@ -26,7 +26,7 @@ _OFFLINE = LogPattern(
     "rror: ",
     r"LocalEntryNotFoundError: |outgoing traffic has been disabled|couldn't connect to '?https://huggingface\.co",
 )
-_OFFLINE_MODE = LogPattern("OfflineModeIsEnabled", r"OfflineModeIsEnabled: ")
+_OFFLINE_MODE = LogPattern("OfflineModeIsEnabled", r"OfflineModeIsEnabled\b")
 _NAME = LogPattern("rror", r"(?:ConnectionError|MaxRetryError|ConnectError|ConnectTimeout).*(?:huggingface\.co|hf\.co)")
 _LOGIN = (
     "pass a token into the container as a secret (secrets, or `docker run -e HF_TOKEN`): `huggingface-cli login` on "

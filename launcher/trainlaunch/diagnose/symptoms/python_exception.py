@@ -9,6 +9,10 @@ NAME = "python-exception"
 # Exceptions of libraries that say what to type, by their message.
 _KNOWN = (
     (
+        re.compile(r"DefaultCPUAllocator: can't allocate|Unable to allocate [\d.]+ [KMGT]iB"),
+        "it asked for more memory at once than there is: look at the shape and the type of what that line makes",
+    ),
+    (
         re.compile(r"Weights only load failed|weights_only"),
         "since torch 2.6 torch.load reads tensors alone: give it weights_only=False for a file that you trust, or "
         "allow its "
