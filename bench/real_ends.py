@@ -1,6 +1,6 @@
 """Is a run's end told by the user's own line? Real runs that fail, and what `doctor` says of each.
 
-    python bench/real_ends.py --write-to LOGS.jsonl    run them in the tests' image of examples; some 20 minutes of CPU
+    python bench/real_ends.py --write-to LOGS.jsonl    run them in the tests' image of examples; some 30 minutes of CPU
     python bench/real_ends.py LOGS.jsonl               what is said of logs that were written before
 
 Twelve exceptions, each plain, by torchrun with 1 and 2 ranks, of the last rank, after caught errors, after a restart,
@@ -46,7 +46,7 @@ WAYS = {
     "torchrun 2, abort": TORCHRUN.format(ranks=2, more="", exception="{exception}", args="--how abort"),
     "torchrun 2, worker": TORCHRUN.format(ranks=2, more="", exception="{exception}", args="--how worker"),
     "torchrun 2, tee": TORCHRUN.format(ranks=2, more="--tee 3 --log-dir /tmp/l", exception="{exception}", args=""),
-    "tail": "python train.py {exception} 2>&1 | tail -n 4",
+    "tail": "python train.py {exception} >/tmp/log 2>&1; code=$?; tail -n 4 /tmp/log; exit $code",
     "spawn": "python -c 'import torch.multiprocessing as m, train_spawned; m.spawn(train_spawned.run, "
     '("{exception}",), 2)\'',
     "Lightning 1": "python train_lightning.py {exception} 1",

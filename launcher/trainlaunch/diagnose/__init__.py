@@ -1,6 +1,7 @@
 """Explains a run from its evidence: what happened, what shows it, what to type.
 
-Adding a symptom: one module in `symptoms/`, its place in `ranking.ORDER`, its rows in tests/diagnose.
+How it ended is `base/account`'s matter: a symptom is asked about the texts that may explain the end alone. Adding a
+symptom: one module in `symptoms/`, its place in `ranking.ORDER`, its rows in tests/diagnose.
 """
 
 from __future__ import annotations
