@@ -9,157 +9,58 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from types import ModuleType
 
 from trainlaunch.diagnose.base import account, bus_error
-from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, POSSIBLE, Case, Diagnosis
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, POSSIBLE, Case, Diagnosis, Symptom
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.symptoms import (
-    arguments_refused,
-    batchnorm_last_batch,
-    benign,
-    command_not_started,
-    config_refused,
-    container_not_created,
-    cuda_in_fork,
-    cuda_oom,
-    dataloader_timeout,
-    deadline_exceeded,
-    disk_full,
-    dist_timeout_secondary,
-    evicted,
-    fd_limit,
-    file_missing,
-    fork_deadlock,
-    gpu_driver,
-    gpu_lost,
-    gpu_missing,
-    gpu_ordinal,
-    gpu_peer_denied,
-    hub_access,
-    image_not_pulled,
-    iterable_length,
-    killed_from_outside,
-    launch_error,
-    machine_refused,
-    main_guard,
-    map_count,
-    memlock,
-    module_missing,
-    nccl_attach,
-    nccl_shm,
-    network_interface,
-    node_lost,
-    old_seccomp,
-    oom_killed,
-    oom_killed_worker,
-    oversubscription,
-    own_exit_code,
-    permission_denied,
-    pin_memory_thread,
-    preempted,
-    python_exception,
-    rank_ended,
-    ray_shm,
-    rendezvous,
-    shm_exhausted,
-    shm_exhausted_bus_error,
-    shm_exhausted_hang,
-    shm_exhausted_semaphore,
-    shm_manager,
-    shm_missing,
-    shm_name_collision,
-    shm_stale,
-    shm_unlinked,
-    shm_unwritable,
-    slow_loading,
-    stopped,
-    thread_limit,
-    tmpdir_unusable,
-    truncated_mmap,
-    unhealthy,
-    unknown,
-    unpicklable,
-    user_without_name,
-    worker_aborted,
-    worker_exception,
-    worker_exited,
-    worker_segfault,
+    clusters,
+    full_shm,
+    gpu_faults,
+    images,
+    limits,
+    loading,
+    memory,
+    rank_faults,
+    script_faults,
+    shm_names,
+    signals,
+    starts,
+    worker_faults,
 )
 from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 
-ORDER: tuple[ModuleType, ...] = (
-    config_refused,
-    machine_refused,
-    evicted,
-    deadline_exceeded,
-    preempted,
-    node_lost,
-    image_not_pulled,
-    container_not_created,
-    gpu_lost,
-    gpu_driver,
-    gpu_missing,
-    command_not_started,
-    launch_error,
-    stopped,
-    unhealthy,
-    shm_stale,
-    shm_exhausted_hang,
-    shm_exhausted_semaphore,
-    shm_exhausted,
-    shm_exhausted_bus_error,
-    truncated_mmap,
-    shm_unwritable,
-    shm_missing,
-    shm_unlinked,
-    shm_name_collision,
-    memlock,
-    nccl_shm,
-    nccl_attach,
-    fd_limit,
-    map_count,
-    old_seccomp,
-    thread_limit,
-    tmpdir_unusable,
-    shm_manager,
-    disk_full,
-    oom_killed_worker,
-    oom_killed,
-    main_guard,
-    unpicklable,
-    cuda_in_fork,
-    user_without_name,
-    gpu_ordinal,
-    cuda_oom,
-    batchnorm_last_batch,
-    gpu_peer_denied,
-    network_interface,
-    rendezvous,
-    hub_access,
-    module_missing,
-    file_missing,
-    permission_denied,
-    fork_deadlock,
-    worker_exception,
-    worker_segfault,
-    worker_aborted,
-    dataloader_timeout,
-    pin_memory_thread,
-    dist_timeout_secondary,
-    worker_exited,
-    killed_from_outside,
-    arguments_refused,
-    own_exit_code,
-    rank_ended,
-    python_exception,
-    ray_shm,
-    iterable_length,
-    oversubscription,
-    slow_loading,
-    benign,
-    unknown,
+FAMILIES = (
+    starts,
+    clusters,
+    full_shm,
+    shm_names,
+    limits,
+    memory,
+    signals,
+    gpu_faults,
+    rank_faults,
+    images,
+    worker_faults,
+    loading,
+    script_faults,
 )
+BY_NAME: dict[str, Symptom] = {each.name: each for family in FAMILIES for each in family.SYMPTOMS}
+_NAMES = """
+config-refused machine-refused evicted deadline-exceeded preempted node-lost
+image-not-pulled container-not-created gpu-lost gpu-driver gpu-missing command-not-started
+launch-error stopped unhealthy shm-stale shm-exhausted-hang shm-exhausted-semaphore
+shm-exhausted shm-exhausted-bus-error truncated-mmap shm-unwritable shm-missing shm-unlinked
+shm-name-collision memlock nccl-shm nccl-attach fd-limit map-count
+old-seccomp thread-limit tmpdir-unusable shm-manager disk-full oom-killed-worker
+oom-killed main-guard unpicklable cuda-in-fork user-without-name gpu-ordinal
+cuda-oom batchnorm-last-batch gpu-peer-denied network-interface rendezvous hub-access
+module-missing file-missing permission-denied fork-deadlock worker-exception worker-segfault
+worker-aborted dataloader-timeout pin-memory-thread dist-timeout-secondary worker-exited killed-from-outside
+arguments-refused own-exit-code rank-ended python-exception ray-shm iterable-length
+oversubscription slow-loading benign unknown
+"""
+ORDER: tuple[Symptom, ...] = tuple(BY_NAME[each] for each in _NAMES.split())
 # They tell that something happened elsewhere; beside a cause they are its echo.
 ECHOES = frozenset(
     {
@@ -202,7 +103,7 @@ HARMLESS = frozenset({"ray-shm", "iterable-length", "oversubscription", "benign"
 
 def ranked(case: Case) -> tuple[Diagnosis, ...]:
     """Return what the symptoms find, causes first, each echo with what it is an echo of."""
-    every = [each for module in ORDER if (each := module.diagnose(case)) is not None and _counts(case, each)]
+    every = [each for symptom in ORDER if (each := symptom.diagnose(case)) is not None and _counts(case, each)]
     found = [weighed for each in every if (weighed := _weighed(case, each)) is not None]
     causes = [each for each in found if each.symptom not in ECHOES | LAST_RESORTS | HARMLESS]
     echoes = [each for each in found if each.symptom in ECHOES]
@@ -287,7 +188,7 @@ def _without_repeats(causes: list[Diagnosis]) -> list[Diagnosis]:
 @cache
 def all_texts() -> tuple[LogPattern, ...]:
     """Return each text once; a symptom may ask for another's."""
-    modules = (account, bus_error, *ORDER)
+    modules = (account, bus_error, *FAMILIES)
     return tuple(
         dict.fromkeys(each for module in modules for each in vars(module).values() if isinstance(each, LogPattern))
     )

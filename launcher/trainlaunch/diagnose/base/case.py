@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from trainlaunch.diagnose.base.account import Account, is_echo, rank_of
+from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.log_patterns import LogPattern
@@ -148,6 +149,15 @@ def place_in_script(traceback: Traceback) -> str:
     """Return ` at FILE:LINE` of the user's own innermost frame; `` where the log has none."""
     frame = traceback.user_frame
     return f" at {frame.file}:{frame.line}" if frame is not None else ""
+
+
+class Symptom(NamedTuple):
+    """A symptom: `diagnose` is asked about an end, `diagnose_live` about what shows in a run that goes on."""
+
+    code: str
+    name: str
+    diagnose: Callable[[Case], Diagnosis | None]
+    diagnose_live: Callable[[Case, ContainerSnapshot], Diagnosis | None] | None = None
 
 
 class Story(NamedTuple):

@@ -1,13 +1,22 @@
+"""What the image, or the node, lacks: modules, libraries, programs, access to a hub."""
+
 from __future__ import annotations
 
 import re
 
-from trainlaunch.diagnose.base.case import Case, Diagnosis, Story, of_stories, place_in_script, seen
+from trainlaunch.diagnose.base.case import (
+    LIKELY,
+    Case,
+    Diagnosis,
+    Story,
+    Symptom,
+    of_stories,
+    place_in_script,
+    seen,
+)
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
-CODE = "TL664"
-NAME = "module-missing"
 _LIBRARY = LogPattern(
     "rror: ", r"(?:Import|OS|Runtime)Error: .*(?P<library>\blib[\w.+-]+\.so[\w.]*): cannot open shared object file"
 )
@@ -67,8 +76,8 @@ _INTERPRETER = re.compile(r"(/[^\s\"']*?)/lib(?:64)?/(python\d+\.\d+)/|^(/\S*/py
 _LOOK_NCCL = ("pip list | grep -i -e nccl -e '^torch '", "echo $LD_LIBRARY_PATH")
 
 _incomplete = of_stories(
-    CODE,
-    NAME,
+    "TL664",
+    "module-missing",
     (
         Story(
             (_COMPILER,),
@@ -141,7 +150,7 @@ _incomplete = of_stories(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def _module_missing(case: Case) -> Diagnosis | None:
     """Match imports that ended the script: many are tried and caught."""
     if case.exit_code == 0:
         return None
@@ -172,8 +181,8 @@ def _lacks(case: Case, hit: Hit) -> Diagnosis:
     )
     looked = _looked(case, hit)
     return Diagnosis(
-        CODE,
-        NAME,
+        "TL664",
+        "module-missing",
         f"{place} has no {'library' if library else 'module'} {what}, which the job needs{at}{looked}",
         seen(hit),
         f"{install} in {place}{own}",
@@ -208,3 +217,77 @@ def _looked(case: Case, hit: Hit) -> str:
 def _same(case: Case, text: str) -> bool:
     """Whether the exception that ended the script repeats this one."""
     return case.raised is not None and case.raised.message != "" and case.raised.message in text
+
+
+_GATED = LogPattern("gated repo", r"trying to access a gated repo|Cannot access gated repo|GatedRepoError: ")
+_GATED_ERROR = LogPattern("rror: ", r"\bGatedRepoError: ")
+_DENIED = LogPattern(
+    "rror: ",
+    r"(?:HTTPError|HfHubHTTPError|HTTPStatusError|RepositoryNotFoundError|OSError): "
+    r".*\b40[13]\b.*(?:huggingface\.co|hf\.co)",
+)
+_REPOSITORY = LogPattern(
+    "rror: ", r"\bRepositoryNotFoundError: |is not a local folder and is not a valid model identifier"
+)
+_MISSING = LogPattern(
+    "rror: ", r"LocalTokenNotFoundError|Token is required \(`token=True`\)|Invalid user token|you must provide a token"
+)
+_WANDB = LogPattern(
+    "rror",
+    r"wandb\.(?:errors\.)?\w*\.?UsageError: (?:No API key|api_key not configured)|UsageError: api_key not configured",
+)
+_OFFLINE = LogPattern(
+    "rror: ",
+    r"LocalEntryNotFoundError: |outgoing traffic has been disabled|couldn't connect to '?https://huggingface\.co",
+)
+_OFFLINE_MODE = LogPattern("OfflineModeIsEnabled", r"OfflineModeIsEnabled\b")
+_UNREACHABLE = LogPattern(
+    "rror", r"(?:ConnectionError|MaxRetryError|ConnectError|ConnectTimeout).*(?:huggingface\.co|hf\.co)"
+)
+_LOGIN = (
+    "pass a token into the container as a secret (secrets, or `docker run -e HF_TOKEN`): `huggingface-cli login` on "
+    "the host "
+    "does not reach into it"
+)
+_CACHE = (
+    "fill the cache where there is a network (`huggingface-cli download NAME`) and mount it, with env: {HF_HOME: …} "
+    "at it; "
+    "or let the container reach the hub (a proxy: HTTPS_PROXY), with HF_HUB_OFFLINE unset"
+)
+
+_hub_access = of_stories(
+    "TL673",
+    "hub-access",
+    (
+        Story(
+            (_GATED, _GATED_ERROR),
+            "the hub does not give the model: it is gated, and the job has no token of somebody who was let in",
+            f"ask for access on the model's page once, then {_LOGIN}",
+        ),
+        Story((_MISSING,), "the job has no token for the hub, or one that is not valid", _LOGIN),
+        Story(
+            (_WANDB,),
+            "the job has no API key of Weights & Biases",
+            "pass WANDB_API_KEY as a secret, or set env: {WANDB_MODE: offline}",
+        ),
+        Story(
+            (_DENIED, _REPOSITORY),
+            "the hub does not give the repository: it is private, or its name does not exist",
+            f"check the name; for a private one {_LOGIN}",
+            LIKELY,
+        ),
+        Story(
+            (_OFFLINE, _OFFLINE_MODE),
+            "the file is not in the local cache, and the job could not, or may not, ask the hub for it",
+            _CACHE,
+            LIKELY,
+        ),
+        Story((_UNREACHABLE,), "the job can't reach the hub from where it runs", _CACHE, LIKELY),
+    ),
+)
+
+
+SYMPTOMS = (
+    Symptom("TL664", "module-missing", _module_missing),
+    Symptom("TL673", "hub-access", _hub_access),
+)
