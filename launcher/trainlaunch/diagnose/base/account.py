@@ -17,18 +17,18 @@ FAR = 400  # lines between two texts that don't belong to one end
 NEAR = 40  # lines before a lost peer, within which the peer said why it ended
 TAIL = 12  # lines of a message after its first
 OPENED = LogPattern(HEADER, beside=True)
-RESTARTED = LogPattern("attempts left", r"\d+/\d+ attempts left; will restart worker group", beside=True)
+RESTARTED = LogPattern("attempts left", r"\d{1,6}/\d{1,6} attempts left; will restart worker group", beside=True)
 ROOT_CAUSE = LogPattern("first observed failure", r"Root Cause \(first observed failure\)", beside=True)
 RANK = LogPattern("local_rank: ", r"^\s*rank +: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)", beside=True)
 FAILED = LogPattern(
-    "local_rank: ", r"failed \(exitcode: (?P<code>-?\d{1,5})\) local_rank: (?P<local>\d{1,4}) \(pid: \d+\)"
+    "local_rank: ", r"failed \(exitcode: (?P<code>-?\d{1,5})\) local_rank: (?P<local>\d{1,4}) \(pid: \d{1,9}\)"
 )
-CODE = LogPattern("exitcode", r"^\s*exitcode +: (?P<code>-?\d{1,5}) \(pid: \d+\)", beside=True)
-_SUMMARY = re.compile(r"^\s*(?:exitcode +: -?\d+ \(pid|traceback +: )")
+CODE = LogPattern("exitcode", r"^\s*exitcode +: (?P<code>-?\d{1,5}) \(pid: \d{1,9}\)", beside=True)
+_SUMMARY = re.compile(r"^\s*(?:exitcode +: -?\d{1,5} \(pid|traceback +: )")
 _BARE = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b")
 _QUEUE = re.compile(r"(?:_?queue\.)?Empty$")  # what was to fill it is gone
-_HOOK = re.compile(r"(?:^| )rank\d+ $")  # torch prefixes only what ends the process
-_NUMBER = re.compile(r"(?:^| )(?:rank|local_rank|default)?(\d+) $")
+_HOOK = re.compile(r"(?:^| )rank\d{1,6} $")  # torch prefixes only what ends the process
+_NUMBER = re.compile(r"(?:^| )(?:rank|local_rank|default)?(\d{1,6}) $")
 # Exceptions that only repeat that another process, or the user, ended the job.
 ECHOING = frozenset(
     {
@@ -51,9 +51,9 @@ ECHOING = frozenset(
     }
 )
 PEER = re.compile(
-    r"Connection closed by peer|Connection reset by peer|Timed out waiting \d+ms|Broken pipe|failed to recv, got 0"
+    r"Connection closed by peer|Connection reset by peer|Timed out waiting \d{1,12}ms|Broken pipe|failed to recv, got 0"
     r"|NCCL communicator (?:was|has been) aborted|collective operation timeout|remote process exited|have timed out"
-    r"|wait timeout after \d+ms|Socket Timeout|store->get\("
+    r"|wait timeout after \d{1,12}ms|Socket Timeout|store->get\("
 )
 _OPAQUE = re.compile(
     r"DataLoader worker \(pid|DataLoader timed out|Pin memory thread exited|exited unexpectedly|received signal"

@@ -12,8 +12,9 @@ from dataclasses import replace
 from trainlaunch.diagnose.base.case import Diagnosis
 from trainlaunch.targets import KUBERNETES
 
-_SIZE = r"(\d[\w.]*)"
+_SIZE = r"(\d[\w.]{0,20})"
 _UNITS = {"Ki": "k", "Mi": "m", "Gi": "g", "Ti": "t"}
+_PAIR = re.compile(r"([A-Z]\w{0,60}): (?:'([^']{0,200})'|\"([^\"]{0,200})\"|([^,}'\"]{1,200}))")
 Told = str | Callable[[re.Match[str]], str]
 
 
@@ -31,18 +32,22 @@ def _both(match: re.Match[str]) -> str:
 
 
 def _environment(match: re.Match[str]) -> str:
-    pairs = re.findall(r"(\w+): (?:'([^']*)'|\"([^\"]*)\"|([^,}]+))", match[1])
+    pairs = _PAIR.findall(match[1])
     return "set " + " ".join(f"{name}={(one or two or bare).strip()}" for name, one, two, bare in pairs)
 
 
+def _compiled(*table: tuple[str, Told]) -> tuple[tuple[re.Pattern[str], Told], ...]:
+    return tuple((re.compile(pattern), told) for pattern, told in table)
+
+
 # Patterns and what they become, the longer before those that they contain.
-_ANYWHERE: tuple[tuple[str, Told], ...] = (
+_ANYWHERE = _compiled(
     (r", or (?:correct|state) data_loader\.sample so that trainlaunch computes it", ""),
-    (r", or state what the planned [^;]*\(docs/frameworks\.md\)", ""),
-    (r"set env: \{([^}]*)\}", _environment),
-    (r"\{((?:[A-Z_]+: '?\w+'?(?:, )?)+)\}", lambda match: _environment(match).removeprefix("set ")),
-    (r"set data_loader\.num_workers to (\d+) or to auto", r"set num_workers to \1"),
-    (r"data_loader\.(num_workers|pin_memory|timeout|multiprocessing_context) (\w+)(?= shows| to see|\b)", r"\1=\2"),
+    (r", or state what the planned [^;(]{0,300}\([^;(]{0,60}\)[^;(]{0,120}\(docs/frameworks\.md\)", ""),
+    (r"set env: \{([^{}]{0,400})\}", _environment),
+    (r"\{((?:[A-Z_]{2,40}: '?\w{1,20}'?(?:, )?){1,3})\}", lambda match: _environment(match).removeprefix("set ")),
+    (r"set data_loader\.num_workers to (\d{1,6}) or to auto", r"set num_workers to \1"),
+    (r"data_loader\.(num_workers|pin_memory|timeout|multiprocessing_context) (\w{1,20})", r"\1=\2"),
     (r"use data_loader\.sharing_strategy file_descriptor", "use set_sharing_strategy('file_descriptor')"),
     (r"data_loader\.", "DataLoader's "),
     (r"set torchrun\.rdzv_port to a free port", "take a free port"),
@@ -51,7 +56,7 @@ _ANYWHERE: tuple[tuple[str, Told], ...] = (
     (r"with higher? kubernetes\.priority_class where you may use one", "with a higher priority where you may use one"),
     (r", with a higher kubernetes\.priority_class where you may use one", ""),
     (r"; with kubernetes\.kind job the cluster makes another pod by itself", ""),
-    (r"; restart\.max_attempts does it by itself|, or set restart\.max_attempts to \d+", ""),
+    (r"; restart\.max_attempts does it by itself|, or set restart\.max_attempts to \d{1,3}", ""),
     (r"kubernetes\.image_pull_secrets", "imagePullSecrets"),
     (r"start it again with `trainlaunch up` when it should go on", "start it again when it should go on"),
     (r"raise active_deadline: it counts", "raise the time limit (`#SBATCH --time`, activeDeadlineSeconds): it counts"),
@@ -65,13 +70,13 @@ _ANYWHERE: tuple[tuple[str, Told], ...] = (
     (r"first word of command", "first word of the command"),
     (r"arguments of command", "arguments of the command"),
 )  # fmt: skip
-_ENGINE: tuple[tuple[str, Told], ...] = (
+_ENGINE = _compiled(
     (rf"set shm_size to {_SIZE} and resources\.memory to at least {_SIZE}", _both),
     (rf"set shm_size to {_SIZE}", _flag("--shm-size")),
     (rf"set resources\.memory to {_SIZE}", _flag("--memory")),
     (r"a larger shm_size alone", "a larger --shm-size alone"),
     (r"set resources\.memory, or lower", "raise or leave out the container's `--memory`, or lower"),
-    (r"set ulimits: \{nofile: (\d+)\}", r"start the container with `--ulimit nofile=\1:\1`"),
+    (r"set ulimits: \{nofile: (\d{1,9})\}", r"start the container with `--ulimit nofile=\1:\1`"),
     (r"set ulimits: \{memlock: -1\}", "start the container with `--ulimit memlock=-1`"),
     (r"add `\{type: tmpfs, target: /tmp\}` to mounts", "start the container with `--tmpfs /tmp`"),
     (r"give shm_size, not ipc host", "give `--shm-size`, not `--ipc=host`"),
@@ -90,7 +95,7 @@ _ENGINE: tuple[tuple[str, Told], ...] = (
     (r"\bresources\.(gpus|cpus|memory)", r"`--\1`"),
     (r"(?<!-)\bshm_size\b", "`--shm-size`"),
 )  # fmt: skip
-_POD: tuple[tuple[str, Told], ...] = (
+_POD = _compiled(
     (rf"set shm_size to {_SIZE} and resources\.memory to at least {_SIZE}",
      r"mount an emptyDir with medium: Memory and sizeLimit: \1 at /dev/shm, and set limits.memory to at least \2"),
     (rf"set shm_size to {_SIZE}", r"mount an emptyDir with medium: Memory and sizeLimit: \1 at /dev/shm"),
@@ -116,5 +121,5 @@ def without_fields(diagnosis: Diagnosis, target: str) -> Diagnosis:
     table = _POD if target == KUBERNETES.name else _ENGINE
     fix = diagnosis.fix
     for pattern, told in (*_ANYWHERE, *table):
-        fix = re.sub(pattern, told, fix)
+        fix = pattern.sub(told, fix)
     return replace(diagnosis, fix=fix)
