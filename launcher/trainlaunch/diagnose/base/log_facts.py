@@ -234,7 +234,7 @@ class LogFacts:
             traceback.owner,
         )
         known = self._kept.get(signature)
-        if known is not None and known in self.tracebacks:
+        if known is not None and any(each is known for each in self.tracebacks):
             known.last_line = max(known.last_line, traceback.last_line)
             known.led_on = False
             return known

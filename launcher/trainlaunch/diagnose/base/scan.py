@@ -47,6 +47,7 @@ class Scanner:
         self._dull: set[bytes] = set()
         self._repeats: dict[bytes, list[tuple[list[bytes], Traceback | None]]] = {}
         self._said: list[int] = []  # lines that said something, as long as the lines after them are watched
+        self._again = 0  # the last line of a traceback that was read before
         self._closed: Traceback | None = None
         self._remembered = 0
         self._new = False  # whether most lines of the last part, or piece, were unlike all before
@@ -131,6 +132,8 @@ class Scanner:
     def _watch(self, lines: list[bytes]) -> None:
         """Note the lines after those that said something that only a run prints that goes on."""
         before, end = self._line, self._line + len(lines)
+        if self._again > before:
+            self._said.append(self._again)  # of what stands there over and over its last
         said = set(self._said)
         watched = {each for line in self._said for each in range(line + 1, line + WATCHED + 1) if before < each <= end}
         for number in sorted(watched - said):
@@ -174,8 +177,7 @@ class Scanner:
             return index + 1
         for known, traceback in self._repeats.get(shape, ()):
             if shapes[index : index + len(known)] == known:  # a traceback that was read before, to its last line
-                last = number + len(known) - 1
-                self._said.append(last)
+                last = self._again = number + len(known) - 1
                 if traceback is not None:
                     traceback.last_line = last
                 return index + len(known)

@@ -18,7 +18,8 @@ from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 _LIBRARY = LogPattern(
-    "rror: ", r"(?:Import|OS|Runtime)Error: .*(?P<library>\blib[\w.+-]+\.so[\w.]*): cannot open shared object file"
+    "rror: ",
+    r"(?:Import|OS|Runtime)Error: .*(?P<library>\blib[\w.+-]{1,60}\.so[\w.]{0,20}): cannot open shared object file",
 )
 _MODULE = LogPattern(
     "o module named",
@@ -50,7 +51,7 @@ _NUMPY = LogPattern(
     r"numpy\.dtype size changed|numpy\.core\.multiarray failed to import|_ARRAY_API not found|RuntimeError: Numpy is "
     r"not available",
 )
-_FFMPEG = LogPattern("rror", r"Could not load libtorchcodec|libav(?:util|codec|format)\.so[\w.]*: cannot open")
+_FFMPEG = LogPattern("rror", r"Could not load libtorchcodec|libav(?:util|codec|format)\.so[\w.]{0,12}: cannot open")
 _OF_DRIVER = re.compile(r"libcuda\.so|libnvidia-")
 # Names of modules under which no package of that name is installed.
 _PACKAGES = {
@@ -72,7 +73,9 @@ _DEBIAN = {
 _OF_CUDA = re.compile(
     r"libcu(?:dnn|blas|dart|fft|rand|solver|sparse|pti|file)|libnccl|libnvrtc|libnvJitLink|libnvToolsExt"
 )
-_INTERPRETER = re.compile(r"(/[^\s\"']*?)/lib(?:64)?/(python\d+\.\d+)/|^(/\S*/python[\d.]*): No module named")
+_INTERPRETER = re.compile(
+    r"(/[^\s\"']{0,200}?)/lib(?:64)?/(python\d\.\d{1,2})/|^(/\S{0,200}/python[\d.]{0,6}): No module named"
+)
 _LOOK_NCCL = ("pip list | grep -i -e nccl -e '^torch '", "echo $LD_LIBRARY_PATH")
 
 _incomplete = of_stories(

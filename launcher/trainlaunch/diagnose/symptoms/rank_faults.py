@@ -102,7 +102,7 @@ _UNSET = LogPattern("rror", r"env:// rendezvous: environment variable (?P<name>\
 _JOINED = LogPattern("rror", r"waiting for clients\. (?P<joined>\d+)/(?P<all>\d+) clients joined")
 _NAME = LogPattern(
     "rror",
-    r"(?:Rendezvous|DistNetwork|DistStore|gaierror|Runtime)\w*(?:Error)?: .*(?:Name or service not known|"
+    r"(?:Rendezvous|DistNetwork|DistStore|gaierror|Runtime)\w{0,12}: .*(?:Name or service not known|"
     r"Temporary failure in name resolution|nodename nor servname|getaddrinfo failed)",
 )
 _LOCALHOST = LogPattern(

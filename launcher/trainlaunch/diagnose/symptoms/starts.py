@@ -153,7 +153,8 @@ _ENGINE_STAT = LogPattern("o such file", r'exec: "[^"]+": stat .*no such file')
 _ENGINE_DENIED = LogPattern("enied", r'exec: "[^"]+": permission denied')
 _SLURM = LogPattern(
     "rror",
-    r"slurmstepd: error: execve\(\): (?P<program>.+?): (?:No such file or directory|Permission denied|Exec format)",
+    r"slurmstepd: error: execve\(\): (?P<program>.{1,200}?): (?:No such file or directory|Permission denied"
+    r"|Exec format)",
 )
 _SRUN = LogPattern("srun: fatal: ", r"srun: fatal: Can not execute (?P<program>\S+)")
 _COMMAND_NOT_STARTED_APPTAINER = LogPattern(
