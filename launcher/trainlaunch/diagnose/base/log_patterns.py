@@ -64,17 +64,11 @@ PREFILTERS: tuple[str, ...] = (
     "Cuda failure",
     "FATAL:  ",
     "169.254.",
-    "gated repo",
     "NV_ERR_NO_MEMORY",
     "srun: fatal: ",
-    "pidfd_",
-    "could not unlink",
     "library version mismatch",
     "what():  ",
-    "terminated with exception: ",
-    "NvMapMem",
     "to run as root",
-    "OfflineModeIsEnabled",
 )
 MAX_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
 

@@ -21,6 +21,7 @@ LAST_LINES = 12
 MAX_NEW = 0.9  # of the lines of a part, above which the next parts are taken for new as well
 PASSES = 16  # how many of them
 PIECE_BYTES = 1 << 11
+NEXT = 3  # lines in which a program says that it goes on
 WATCHED = 12  # lines after one that says something, among which is one of a run that goes on
 _DIGITS = b"0123456789"
 _TOLD_BY_NUMBER = re.compile(rb"Xid|exitcode|rrno|% +/dev/shm|\(\d+\)")  # lines that differ by nothing else
@@ -47,6 +48,7 @@ class Scanner:
         self._dull: set[bytes] = set()
         self._repeats: dict[bytes, list[tuple[list[bytes], Traceback | None]]] = {}
         self._said: list[int] = []  # lines that said something, as long as the lines after them are watched
+        self._signless: set[bytes] = set()  # what lines without such a sign look like
         self._again = 0  # the last line of a traceback that was read before
         self._closed: Traceback | None = None
         self._remembered = 0
@@ -126,24 +128,38 @@ class Scanner:
         while self._open and at < len(lines):
             self._read_line(lines[at][:MAX_CHARACTERS], self._line + at + 1, candidate=False)
             at += 1
-        self._watch(lines)
+        self._watch(lines, shapes)
         self._line += len(lines)
 
-    def _watch(self, lines: list[bytes]) -> None:
-        """Note the lines after those that said something that only a run prints that goes on."""
+    def _watch(self, lines: list[bytes], shapes: list[bytes]) -> None:
+        """Note the first line after each that said something that only a run prints that goes on."""
         before, end = self._line, self._line + len(lines)
         if self._again > before:
             self._said.append(self._again)  # of what stands there over and over its last
-        said = set(self._said)
-        watched = {each for line in self._said for each in range(line + 1, line + WATCHED + 1) if before < each <= end}
-        for number in sorted(watched - said):
-            raw = lines[number - before - 1][:MAX_CHARACTERS]
-            handled = GOES_ON.search(raw) is not None
-            if handled or WORKS.search(raw):
-                line, owner = unprefixed(raw.decode("utf-8", "replace"))
-                if line[:1] not in {" ", "\t"} and not opens(line):
-                    self._facts.went_on.append(WentOn(number, owner, handled))
-        self._said = [each for each in self._said[-WATCHED:] if each + WATCHED > end]
+        said = sorted(set(self._said))
+        for line, following in zip(said, [*said[1:], end + 1], strict=False):
+            for number in range(max(line, before) + 1, min(line + WATCHED + 1, following, end + 1)):
+                sign = self._sign(lines[number - before - 1], shapes[number - before - 1])
+                if sign is not None:
+                    self._facts.went_on.append(WentOn(number, *sign))
+                    if number > line + NEXT:
+                        break
+        self._said = [each for each in said[-WATCHED:] if each + WATCHED > end]
+
+    def _sign(self, raw: bytes, shape: bytes) -> tuple[str, bool] | None:
+        """Return whose line it is and whether it says in words that the run goes on; None for any other line."""
+        if shape in self._signless:
+            return None
+        raw = raw[:MAX_CHARACTERS]
+        handled = GOES_ON.search(raw) is not None
+        if handled or WORKS.search(raw):
+            line, owner = unprefixed(raw.decode("utf-8", "replace"))
+            if line[:1] not in {" ", "\t"} and not opens(line):
+                return owner, handled
+        if len(self._signless) >= MAX_SHAPES:
+            self._signless.clear()
+        self._signless.add(shape)
+        return None
 
     def _candidates(self, lines: list[bytes], shapes: list[bytes]) -> list[int]:
         """Return which lines have a root, of those unlike all that said nothing before."""

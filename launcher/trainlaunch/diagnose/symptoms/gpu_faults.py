@@ -235,7 +235,7 @@ _gpu_ordinal = of_one_text(
 
 
 _IMEX = LogPattern("Cuda failure", r"Cuda failure (?:800|CUDA_ERROR_NOT_PERMITTED)? ?'operation not permitted'")
-_PIDFD = LogPattern("pidfd_", r"pidfd_(?:open|getfd)\b.{0,80}(?:Operation not permitted|EPERM|failed|not support)")
+_PIDFD = LogPattern("rror", r"pidfd_(?:open|getfd)\b.{0,80}(?:Operation not permitted|EPERM|failed|not support)")
 
 _gpu_peer_denied = of_stories(
     "TL674",

@@ -222,7 +222,7 @@ def _same(case: Case, text: str) -> bool:
     return case.raised is not None and case.raised.message != "" and case.raised.message in text
 
 
-_GATED = LogPattern("gated repo", r"trying to access a gated repo|Cannot access gated repo|GatedRepoError: ")
+_GATED = LogPattern("rror: ", r"trying to access a gated repo|Cannot access gated repo|GatedRepoError: ")
 _GATED_ERROR = LogPattern("rror: ", r"\bGatedRepoError: ")
 _DENIED = LogPattern(
     "rror: ",
@@ -243,7 +243,7 @@ _OFFLINE = LogPattern(
     "rror: ",
     r"LocalEntryNotFoundError: |outgoing traffic has been disabled|couldn't connect to '?https://huggingface\.co",
 )
-_OFFLINE_MODE = LogPattern("OfflineModeIsEnabled", r"OfflineModeIsEnabled\b")
+_OFFLINE_MODE = LogPattern("rror", r"OfflineModeIsEnabled\b")
 _UNREACHABLE = LogPattern(
     "rror", r"(?:ConnectionError|MaxRetryError|ConnectError|ConnectTimeout).*(?:huggingface\.co|hf\.co)"
 )

@@ -153,7 +153,7 @@ _HIP = LogPattern(
 )
 _NCCL = LogPattern("Cuda failure", r"Cuda failure (?:2 )?'out of memory'")
 
-_NVMAP = LogPattern("NvMapMem", r"NvMapMem\w{1,40}: .*error 12")
+_NVMAP = LogPattern("rror", r"NvMapMem\w{1,40}: .*error 12")
 _PINNED = LogPattern("CUDA", r"CUDA error: out of memory")
 _UNIFIED = LogPattern("NV_ERR_NO_MEMORY", r"NVRM: .*NV_ERR_NO_MEMORY", beside=True)
 _LOWER = "lower batch_size, or accumulate gradients; look with nvidia-smi whether another process uses the GPU"

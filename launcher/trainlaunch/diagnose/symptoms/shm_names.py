@@ -59,9 +59,7 @@ _OPENS = r"synchronize\.py.*_rebuild|SemLock\._rebuild"
 _NAMED = LogPattern(
     "FileNotFoundError: [Errno 2]", r"No such file or directory: '/(?:psm_|wnsm_|mp-|sem\.|\d{6}_)[^/']*'"
 )
-_SHM_UNLINKED_TORCH = LogPattern(
-    "could not unlink the shared memory", r"could not unlink the shared memory file <?/?torch_"
-)
+_SHM_UNLINKED_TORCH = LogPattern("rror: ", r"could not unlink the shared memory file <?/?torch_")
 
 
 def _shm_unlinked(case: Case) -> Diagnosis | None:

@@ -104,7 +104,7 @@ _WORKER_ABORTED_PROCESS = LogPattern("SIG", r"Signal 6 \(SIGABRT\)|signal SIGABR
 _WORKER_ABORTED_TORCHRUN = LogPattern("exitcode", r"\bexitcode *[:=] *-6\b")
 _WORKER_ABORTED_PYTHON = LogPattern("Aborted", r"Fatal Python error: Aborted|^Aborted(?: \(core dumped\))?\s*$")
 _WHAT = LogPattern("what():  ", r"what\(\):  (?P<what>.+)", beside=True)
-_THREAD = LogPattern("terminated with exception: ", r"terminated with exception: (?P<what>.+)", beside=True)
+_THREAD = LogPattern("xception: ", r"terminated with exception: (?P<what>.+)", beside=True)
 _GPU = re.compile(r"CUDA error: (?:an illegal|device-side|misaligned|unspecified)")
 
 
