@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -74,6 +76,36 @@ def test_no_fix_is_a_field_that_its_target_refuses(name: str) -> None:
         row = {**row, "inspect": {**row.get("inspect", {}), "target": target}}
         for found in all_causes(evidence_for(row)):
             assert refused not in found.fix.partition("; on Kubernetes")[0]
+
+
+FIELDS = re.compile(
+    r"\b(?:resources|data_loader|torchrun|kubernetes|restart)\.\w|shm_size|shm_extra|set env: \{|ulimits: \{"
+    r"|active_deadline"
+    r"|working_dir|pull_policy"
+)
+
+
+@pytest.mark.parametrize("target", ["docker", "kubernetes", "local"])
+def test_without_a_job_file_no_way_out_is_a_field_of_one(target: str) -> None:
+    """Whoever has a log from elsewhere has an engine, a cluster or a shell to type into."""
+    rows = [{**row, "inspect": {**(row.get("inspect") or {}), "target": target}} for row in ROWS.values()]
+    found = [each for row in rows for each in all_causes(replace(evidence_for(row), has_job=False))]
+    assert [each.fix for each in found if FIELDS.search(each.fix.partition("; on Kubernetes")[0])] == []
+
+
+def test_sizes_and_variables_are_told_as_flags() -> None:
+    """As they are typed."""
+    full = "RuntimeError: unable to allocate shared memory(shm) for file </torch_1>: No space left on device (28)\n"
+    known = Evidence(1, full, shm_size=64 << 20, memory=4 << 30, has_job=False)
+    (docker,) = all_causes(known)
+    (pod,) = all_causes(replace(known, target="kubernetes"))
+    (crash,) = all_causes(Evidence(139, has_job=False))
+    assert (
+        docker.fix == "start the container with `--shm-size=1g` and at least `--memory=4160m`"
+        or "--memory=" in docker.fix
+    )
+    assert "sizeLimit: 1Gi at /dev/shm, and set limits.memory" in pod.fix
+    assert crash.fix == "set PYTHONFAULTHANDLER=1 and run again for a traceback"
 
 
 def test_inspect_shm_size_is_not_believed_with_ipc_host() -> None:

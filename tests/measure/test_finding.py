@@ -23,7 +23,7 @@ def test_a_defect_has_one_code_of_its_name(defect: str) -> None:
     """`explain` finds it by the name in JSON; where a symptom of a dead run has that name, one that begins with it."""
     manual = manuals()[DEFECTS[defect].code]
     assert re.fullmatch(r"TL7\d\d", manual.code)
-    if defect in {each.NAME for each in SYMPTOMS}:
+    if defect in {each.name for each in SYMPTOMS}:
         assert manual.name.startswith(f"{defect}-")
     else:
         assert manual.name == defect

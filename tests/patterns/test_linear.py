@@ -63,6 +63,7 @@ ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
     ("trainlaunch/job/values/scalar_reader.py", "type_.pattern"): _types,
     ("trainlaunch/lint/files.py", "_expression(anchored)"): lambda: (each.pattern for each in ignored(IGNORED)),
     ("trainlaunch/container/api_fields.py", "pattern"): lambda: iter(()),  # compiled in a table, and found there
+    ("trainlaunch/diagnose/base/flags.py", "pattern"): lambda: iter(()),  # likewise
     # Words as they are, one of which is there or not.
     ("trainlaunch/run/base/secret_values.py", "b'|'.join(map(re.escape, longest_first)) or b'(?!)'"): lambda: iter(()),
     ("trainlaunch/verify/owned_by_plan.py", "pattern"): lambda: (

@@ -1,6 +1,7 @@
 """Explains a run from its evidence: what happened, what shows it, what to type.
 
-Adding a symptom: one module in `symptoms/`, its place in `ranking.ORDER`, its rows in tests/diagnose.
+How it ended is `base/account`'s matter: a symptom is asked about the texts that may explain the end alone. Adding a
+symptom: its row at the end of a family in `symptoms/`, its place in `ranking`, its rows in tests/diagnose.
 """
 
 from __future__ import annotations
@@ -10,35 +11,35 @@ from typing import Any
 
 from trainlaunch.diagnose.base.case import Case, Diagnosis
 from trainlaunch.diagnose.base.evidence import Evidence
+from trainlaunch.diagnose.base.flags import without_fields
 from trainlaunch.diagnose.base.scan import Scanner, scan_text
-from trainlaunch.diagnose.ranking import ORDER, all_texts, ranked
-from trainlaunch.diagnose.symptoms import (
-    dist_timeout_secondary,
-    fd_limit,
-    fork_deadlock,
-    oom_killed,
-    shm_exhausted,
-    shm_exhausted_hang,
-    slow_loading,
-    tmpdir_unusable,
-    unpicklable,
-)
+from trainlaunch.diagnose.ranking import BY_NAME, ORDER, all_texts, ranked
+from trainlaunch.diagnose.symptoms import limits, worker_faults
 
 SYMPTOMS = ORDER
 # What shows in a job that goes on, hangs before what may end it later.
 LIVE = (
-    dist_timeout_secondary,
-    shm_exhausted_hang,
-    fork_deadlock,
-    slow_loading,
-    shm_exhausted,
-    oom_killed,
-    fd_limit,
+    "dist-timeout-secondary",
+    "shm-exhausted-hang",
+    "fork-deadlock",
+    "slow-loading",
+    "shm-exhausted",
+    "oom-killed",
+    "fd-limit",
 )
 MAX_SENTENCES = 2
 _FEEDER = r"queues\.py.*\b_feed\b"
 
-__all__ = ["SYMPTOMS", "all_causes", "causes_json", "explain_end", "explain_hang", "explain_live", "new_scanner"]
+__all__ = [
+    "SYMPTOMS",
+    "all_causes",
+    "causes_json",
+    "end_of",
+    "explain_end",
+    "explain_hang",
+    "explain_live",
+    "new_scanner",
+]
 
 
 def new_scanner() -> Scanner:
@@ -48,7 +49,13 @@ def new_scanner() -> Scanner:
 
 def all_causes(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """Return all causes, the best first, then the echoes of the first; nothing where nothing went wrong."""
-    return tuple(each.redacted(evidence.redact) for each in ranked(_case(evidence)))
+    found = (each.redacted(evidence.redact) for each in ranked(_case(evidence)))
+    return tuple(each if evidence.has_job else without_fields(each, evidence.target) for each in found)
+
+
+def end_of(evidence: Evidence) -> str:
+    """Return how it ended in one line: exception, message, place and rank, or the code; `` where nothing tells."""
+    return evidence.redact(_case(evidence).end)
 
 
 def explain_end(evidence: Evidence) -> tuple[Diagnosis, ...]:
@@ -66,12 +73,12 @@ def causes_json(diagnoses: Iterable[Diagnosis]) -> list[dict[str, Any]]:
 def explain_hang(evidence: Evidence) -> Diagnosis | None:
     """Return the cause where the log of a job that still runs shows that it waits for ever."""
     case = _case(evidence)
-    found = shm_exhausted_hang.diagnose(case) or fork_deadlock.diagnose(case)
+    found = BY_NAME["shm-exhausted-hang"].diagnose(case) or BY_NAME["fork-deadlock"].diagnose(case)
     if found is not None:
         return found
-    if case.first(tmpdir_unusable.NONE_USABLE, tmpdir_unusable.TOO_LONG, within=_FEEDER) is not None:
-        return tmpdir_unusable.diagnose(case)
-    return unpicklable.diagnose(case) if unpicklable.in_feeder(case) else None
+    if case.first(limits.NONE_USABLE, limits.TOO_LONG, within=_FEEDER) is not None:
+        return BY_NAME["tmpdir-unusable"].diagnose(case)
+    return BY_NAME["unpicklable"].diagnose(case) if worker_faults.in_feeder(case) else None
 
 
 def explain_live(evidence: Evidence) -> tuple[Diagnosis, ...]:
@@ -80,7 +87,8 @@ def explain_live(evidence: Evidence) -> tuple[Diagnosis, ...]:
     hang = explain_hang(evidence)
     found = [] if hang is None else [hang]
     if evidence.look is not None:
-        seen = (each.diagnose_live(case, evidence.look) for each in LIVE)
+        asked = (BY_NAME[each].diagnose_live for each in LIVE)
+        seen = (each(case, evidence.look) for each in asked if each is not None)
         found += [each for each in seen if each is not None]
     first = {each.symptom.removesuffix("-hang"): each for each in reversed(found)}  # a hang says what is full as well
     return tuple(each.redacted(evidence.redact) for each in reversed(first.values()))

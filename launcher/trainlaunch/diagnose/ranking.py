@@ -9,148 +9,58 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from types import ModuleType
 
-from trainlaunch.diagnose.base import bus_error
-from trainlaunch.diagnose.base.case import POSSIBLE, Case, Diagnosis
+from trainlaunch.diagnose.base import account, bus_error
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, POSSIBLE, Case, Diagnosis, Symptom
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.symptoms import (
-    batchnorm_last_batch,
-    benign,
-    command_not_started,
-    config_refused,
-    container_not_created,
-    cuda_in_fork,
-    cuda_oom,
-    dataloader_timeout,
-    deadline_exceeded,
-    disk_full,
-    dist_timeout_secondary,
-    evicted,
-    fd_limit,
-    file_missing,
-    fork_deadlock,
-    gpu_driver,
-    gpu_lost,
-    gpu_missing,
-    gpu_ordinal,
-    image_not_pulled,
-    iterable_length,
-    killed_from_outside,
-    launch_error,
-    machine_refused,
-    main_guard,
-    map_count,
-    memlock,
-    module_missing,
-    nccl_attach,
-    nccl_shm,
-    network_interface,
-    node_lost,
-    old_seccomp,
-    oom_killed,
-    oom_killed_worker,
-    oversubscription,
-    own_exit_code,
-    permission_denied,
-    pin_memory_thread,
-    preempted,
-    python_exception,
-    ray_shm,
-    rendezvous,
-    shm_exhausted,
-    shm_exhausted_bus_error,
-    shm_exhausted_hang,
-    shm_exhausted_semaphore,
-    shm_manager,
-    shm_missing,
-    shm_name_collision,
-    shm_stale,
-    shm_unlinked,
-    shm_unwritable,
-    slow_loading,
-    stopped,
-    thread_limit,
-    tmpdir_unusable,
-    truncated_mmap,
-    unhealthy,
-    unknown,
-    unpicklable,
-    user_without_name,
-    worker_aborted,
-    worker_exception,
-    worker_exited,
-    worker_segfault,
+    clusters,
+    full_shm,
+    gpu_faults,
+    images,
+    limits,
+    loading,
+    memory,
+    rank_faults,
+    script_faults,
+    shm_names,
+    signals,
+    starts,
+    worker_faults,
 )
+from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 
-ORDER: tuple[ModuleType, ...] = (
-    config_refused,
-    machine_refused,
-    evicted,
-    deadline_exceeded,
-    preempted,
-    node_lost,
-    image_not_pulled,
-    gpu_driver,
-    gpu_missing,
-    container_not_created,
-    command_not_started,
-    launch_error,
-    stopped,
-    unhealthy,
-    shm_stale,
-    shm_exhausted_hang,
-    shm_exhausted_semaphore,
-    shm_exhausted,
-    shm_exhausted_bus_error,
-    truncated_mmap,
-    shm_unwritable,
-    shm_missing,
-    shm_unlinked,
-    shm_name_collision,
-    memlock,
-    nccl_shm,
-    nccl_attach,
-    fd_limit,
-    map_count,
-    old_seccomp,
-    thread_limit,
-    tmpdir_unusable,
-    shm_manager,
-    disk_full,
-    oom_killed_worker,
-    oom_killed,
-    main_guard,
-    unpicklable,
-    cuda_in_fork,
-    user_without_name,
-    gpu_lost,
-    gpu_ordinal,
-    cuda_oom,
-    batchnorm_last_batch,
-    network_interface,
-    rendezvous,
-    module_missing,
-    file_missing,
-    permission_denied,
-    fork_deadlock,
-    worker_exception,
-    worker_segfault,
-    worker_aborted,
-    dataloader_timeout,
-    pin_memory_thread,
-    dist_timeout_secondary,
-    worker_exited,
-    killed_from_outside,
-    own_exit_code,
-    python_exception,
-    ray_shm,
-    iterable_length,
-    oversubscription,
-    slow_loading,
-    benign,
-    unknown,
+FAMILIES = (
+    starts,
+    clusters,
+    full_shm,
+    shm_names,
+    limits,
+    memory,
+    signals,
+    gpu_faults,
+    rank_faults,
+    images,
+    worker_faults,
+    loading,
+    script_faults,
 )
+BY_NAME: dict[str, Symptom] = {each.name: each for family in FAMILIES for each in family.SYMPTOMS}
+_NAMES = """
+config-refused machine-refused evicted deadline-exceeded preempted node-lost
+image-not-pulled container-not-created gpu-lost gpu-driver gpu-missing command-not-started
+launch-error stopped unhealthy shm-stale shm-exhausted-hang shm-exhausted-semaphore
+shm-exhausted shm-exhausted-bus-error truncated-mmap shm-unwritable shm-missing shm-unlinked
+shm-name-collision memlock nccl-shm nccl-attach fd-limit map-count
+old-seccomp thread-limit tmpdir-unusable shm-manager disk-full oom-killed-worker
+oom-killed main-guard unpicklable cuda-in-fork user-without-name gpu-ordinal
+cuda-oom batchnorm-last-batch gpu-peer-denied network-interface rendezvous hub-access
+module-missing file-missing permission-denied fork-deadlock worker-exception worker-segfault
+worker-aborted dataloader-timeout pin-memory-thread dist-timeout-secondary worker-exited killed-from-outside
+arguments-refused own-exit-code rank-ended python-exception ray-shm iterable-length
+oversubscription slow-loading benign unknown
+"""
+ORDER: tuple[Symptom, ...] = tuple(BY_NAME[each] for each in _NAMES.split())
 # They tell that something happened elsewhere; beside a cause they are its echo.
 ECHOES = frozenset(
     {
@@ -166,30 +76,93 @@ ECHOES = frozenset(
     }
 )
 # They say something only where nothing else does.
-LAST_RESORTS = frozenset({"python-exception", "own-exit-code", "unknown", "benign"})
+LAST_RESORTS = frozenset({"rank-ended", "python-exception", "own-exit-code", "unknown", "benign"})
 # An exit code of 0 says that the job is content with itself: its log may quote anything, but these cost speed or data.
 WITH_SUCCESS = frozenset({"oom-killed", "ray-shm", "iterable-length", "oversubscription", "benign"})
+# They name an exception that a process of the job passed on.
+WRAPPING = frozenset({"worker-exception", "pin-memory-thread"})
+KILLED = frozenset({EXIT_SIGKILL, EXIT_SIGTERM})
+# What ends in one of these signals; a log that went on after anything else does not tell who sent it.
+KILLS = frozenset(
+    {
+        "evicted",
+        "deadline-exceeded",
+        "preempted",
+        "node-lost",
+        "stopped",
+        "unhealthy",
+        "oom-killed-worker",
+        "oom-killed",
+        "killed-from-outside",
+        "unknown",
+    }
+) | {"oversubscription", "ray-shm", "iterable-length"}
 # They don't end a job: an exception that does comes before them.
 HARMLESS = frozenset({"ray-shm", "iterable-length", "oversubscription", "benign"})
 
 
 def ranked(case: Case) -> tuple[Diagnosis, ...]:
     """Return what the symptoms find, causes first, each echo with what it is an echo of."""
-    found = [each for module in ORDER if (each := module.diagnose(case)) is not None and _counts(case, each)]
+    every = [each for symptom in ORDER if (each := symptom.diagnose(case)) is not None and _counts(case, each)]
+    found = [weighed for each in every if (weighed := _weighed(case, each)) is not None]
     causes = [each for each in found if each.symptom not in ECHOES | LAST_RESORTS | HARMLESS]
     echoes = [each for each in found if each.symptom in ECHOES]
     harmless = [each for each in found if each.symptom in HARMLESS - LAST_RESORTS]
+    if case.account.explains_itself:
+        causes, echoes = _by_exception(case, found, causes, echoes)
+        harmless = [each for each in harmless if each not in causes]
     if not causes and echoes:
         causes, echoes = echoes[:1], echoes[1:]
     if not causes:
         shown = {seen.line for each in harmless for seen in each.evidence if seen.line}
-        causes = [each for each in found if each.symptom in LAST_RESORTS - {"unknown", "benign"}]
+        ended = [each for each in found if each.symptom == "rank-ended"]
+        causes = ended or [each for each in found if each.symptom in LAST_RESORTS - {"unknown", "benign"}]
         causes = [each for each in causes if not shown.intersection(seen.line for seen in each.evidence if seen.line)]
     if not causes and not harmless:
         causes = [each for each in found if each.symptom in LAST_RESORTS][:1]
     causes = _without_repeats(sorted(causes, key=lambda each: each.confidence == POSSIBLE))
     told = [replace(each, echo_of=causes[0].symptom) for each in echoes if each.symptom != causes[0].symptom]
+    if not causes and case.exit_code:  # it may have made it slow, and did not end it
+        harmless = [replace(each, confidence=POSSIBLE) for each in harmless]
     return (*causes, *harmless, *told)
+
+
+def _by_exception(
+    case: Case, found: list[Diagnosis], causes: list[Diagnosis], echoes: list[Diagnosis]
+) -> tuple[list[Diagnosis], list[Diagnosis]]:
+    """Return causes and echoes of a run that an exception ended: beside it only what stands in it is a cause."""
+    own = [each for each in found if each.symptom not in ECHOES | LAST_RESORTS and _stands_in_end(case, each)]
+    wrapped = [each for each in echoes if each.symptom in WRAPPING and _stands_in_end(case, each)]
+    plain = [each for each in found if each.symptom == "python-exception"]
+    causes = own or wrapped or plain or causes
+    return causes, [each for each in echoes if each not in causes]
+
+
+def _stands_in_end(case: Case, diagnosis: Diagnosis) -> bool:
+    """Whether a finding is of the exception that ended the run, or of somebody who watched it."""
+    lines = [each.line for each in diagnosis.evidence if each.source == "log"]
+    told = diagnosis.symptom not in KILLS  # who cancels the rest of a job speaks right behind the exception
+    return not lines or any(case.account.holds(line, message=told) for line in lines)
+
+
+def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
+    """Return a finding as sure as what stands below it allows; None where the run went on after it."""
+    account, code = case.account, case.exit_code
+    if not diagnosis.evidence or any(each.source != "log" for each in diagnosis.evidence):
+        return diagnosis
+    if account.was_handled and diagnosis.symptom not in HARMLESS | {"unknown"}:
+        return None
+    if not account.went_on:
+        return diagnosis
+    if (code in KILLED or case.evidence.oom_killed) and diagnosis.symptom not in KILLS:
+        return None
+    if code is None:
+        quoted = diagnosis.symptom not in KILLS and not any(account.raised_at(each.line) for each in diagnosis.evidence)
+        dropped = quoted or diagnosis.symptom in ECHOES | LAST_RESORTS
+        return None if dropped else replace(diagnosis, confidence=POSSIBLE)
+    if diagnosis.symptom in LAST_RESORTS:
+        return replace(diagnosis, confidence=POSSIBLE)
+    return replace(diagnosis, confidence=LIKELY) if diagnosis.confidence == CERTAIN else diagnosis
 
 
 def _counts(case: Case, diagnosis: Diagnosis) -> bool:
@@ -215,7 +188,7 @@ def _without_repeats(causes: list[Diagnosis]) -> list[Diagnosis]:
 @cache
 def all_texts() -> tuple[LogPattern, ...]:
     """Return each text once; a symptom may ask for another's."""
-    modules = (bus_error, *ORDER)
+    modules = (account, bus_error, *FAMILIES)
     return tuple(
         dict.fromkeys(each for module in modules for each in vars(module).values() if isinstance(each, LogPattern))
     )

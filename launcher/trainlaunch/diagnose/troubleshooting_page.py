@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from types import ModuleType
 
 from trainlaunch.diagnose import SYMPTOMS
-from trainlaunch.diagnose.symptoms import shm_exhausted_bus_error
+from trainlaunch.diagnose.base.case import Symptom
 from trainlaunch.manuals import manuals
 
 _INTRODUCTION = """\
@@ -27,27 +26,27 @@ Exit codes that are trainlaunch's own: 125 nothing of the job has run, 78 the pr
 
 def troubleshooting_markdown() -> str:
     """Return the page: what stands on the screen first, then one section a symptom, in the order of causes."""
-    symptoms = sorted(SYMPTOMS, key=lambda each: each is not shm_exhausted_bus_error)
-    rows = "".join(f"| {_screen(each)} | [{each.NAME}](#{_anchor(each)}) |\n" for each in symptoms)
+    symptoms = sorted(SYMPTOMS, key=lambda each: each.name != "shm-exhausted-bus-error")
+    rows = "".join(f"| {_screen(each)} | [{each.name}](#{_anchor(each)}) |\n" for each in symptoms)
     table = f"| on the screen | cause |\n|---|---|\n{rows}".rstrip()
     return "\n".join([_INTRODUCTION.replace("@TABLE@", table), *(_section(each) for each in SYMPTOMS)])
 
 
-def _anchor(symptom: ModuleType) -> str:
-    return f"{symptom.CODE.lower()}-{symptom.NAME}"
+def _anchor(symptom: Symptom) -> str:
+    return f"{symptom.code.lower()}-{symptom.name}"
 
 
-def _screen(symptom: ModuleType) -> str:
+def _screen(symptom: Symptom) -> str:
     """Return the texts that a manual says are seen, for a cell of a table."""
-    seen = manuals()[symptom.CODE].sections.partition("**What you see**:")[2].partition("\n**")[0]
+    seen = manuals()[symptom.code].sections.partition("**What you see**:")[2].partition("\n**")[0]
     texts = re.findall(r"`([^`]+)`", seen)
     shown = (" ".join(each.split()).replace("|", "\\|") for each in texts)
     return ", ".join(f"`{each}`" for each in shown) or " ".join(seen.split()).rstrip(".")
 
 
-def _section(symptom: ModuleType) -> str:
-    _, name, title, sections, _ = manuals()[symptom.CODE]
-    return f"## {symptom.CODE} {name}\n\n{title}\n\n{sections}"
+def _section(symptom: Symptom) -> str:
+    _, name, title, sections, _ = manuals()[symptom.code]
+    return f"## {symptom.code} {name}\n\n{title}\n\n{sections}"
 
 
 if __name__ == "__main__":

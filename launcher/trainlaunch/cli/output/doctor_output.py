@@ -22,14 +22,18 @@ MAX_KINDS = 4
 
 
 def tell(evidence: Evidence, streams: Streams, *, output: str) -> int:
-    """Print what is known of an end; returns 0 where a cause is named, else 1."""
-    from trainlaunch.diagnose import all_causes
+    """Print what is known of an end; returns 0 where a cause is named or the job ended well, else 1."""
+    from trainlaunch.diagnose import all_causes, end_of
 
     causes = all_causes(evidence)
     named = any(each.symptom != "unknown" for each in causes)
+    fine = named or evidence.exit_code == 0
+    end = end_of(evidence)
     if output == "json":
-        streams.result(document({"diagnoses": [as_json(each) for each in causes]}))
-        return 0 if named else 1
+        streams.result(document({"diagnoses": [as_json(each) for each in causes], "end": end or None}))
+        return 0 if fine else 1
+    if end:
+        streams.row(f"end: {shown(end)}", 5)
     style = style_of(streams.out)
     for each in causes:
         if each.symptom != "unknown":
@@ -37,7 +41,7 @@ def tell(evidence: Evidence, streams: Streams, *, output: str) -> int:
     if not named:
         well = ": exit code 0 is that of a job that ended well" if evidence.exit_code == 0 else ""
         streams.row(f"no known cause{well}; {bare_evidence(evidence)}")
-    return 0 if named else 1
+    return 0 if fine else 1
 
 
 def as_json(diagnosis: Diagnosis) -> dict[str, object]:

@@ -41,7 +41,8 @@ USAGE = Usage(
         "kubectl logs train-0 | trainlaunch doctor - --exit-code 1",
     ),
     exit_codes=(
-        "of a run that has ended, or a log: 0 a cause is named, 1 none is known; of this machine, or a run "
+        "of a run that has ended, or a log: 0 a cause is named, or it ended well, 1 none is known; of this "
+        "machine, or a run "
         "that goes on: 0 all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a "
         "bug of ours, 130 interrupted"
     ),
@@ -126,7 +127,7 @@ def _evidence(args: argparse.Namespace) -> Evidence:
 
     if args.log in STDIN and args.inspect in STDIN:
         raise _usage("--log and --inspect can't both be stdin", "give one of them as a file")
-    evidence = Evidence(args.exit_code, target=args.target or DEFAULT_TARGET)
+    evidence = Evidence(args.exit_code, target=args.target or DEFAULT_TARGET, has_job=args.job_file is not None)
     if args.job_file is not None:
         evidence = _with_job(evidence, args)
     if args.inspect is not None:

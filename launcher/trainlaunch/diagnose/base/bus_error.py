@@ -14,14 +14,18 @@ from trainlaunch.units import GIB, human_size
 ROOM = 4 * GIB  # free in /dev/shm, with which no ordinary batch fills it
 IN_WORKER = LogPattern("us error encountered in worker", r"Unexpected bus error encountered in worker")
 WORKER_KILLED = LogPattern("killed by signal: Bus error", r"DataLoader worker \(.*\) is killed by signal: Bus error")
-PROCESS = LogPattern("SIGBUS", r"Signal 7 \(SIGBUS\)|(?:signal|died with|terminated by).{0,20}SIGBUS")
+PROCESS = LogPattern(
+    "SIGBUS", r"Signal 7 \(SIGBUS\)|\*\*\* SIGBUS received|(?:signal|died with|terminated by).{0,20}SIGBUS"
+)
 TORCHRUN = LogPattern("exitcode", r"\bexitcode *[:=] *-7\b")
 DEEPSPEED = LogPattern("return code = -", r"exits with return code = -7\b")
 SHELL = LogPattern(
     "us error", r"^Bus error( \(core dumped\))?\s*$|: line \d+: +\d+ Bus error\b|^Fatal Python error: Bus error"
 )
 _SIZE = r"\d{1,15}(?:\.\d{1,3})?[KMGT]?"
-DF = LogPattern("shm", rf"^\S+\s+(?P<size>{_SIZE})\s+(?P<used>{_SIZE})\s+(?P<free>{_SIZE})\s+\d+% +/dev/shm$")
+DF = LogPattern(
+    "shm", rf"^\S+\s+(?P<size>{_SIZE})\s+(?P<used>{_SIZE})\s+(?P<free>{_SIZE})\s+\d+% +/dev/shm$", beside=True
+)
 
 
 class Sigbus(NamedTuple):

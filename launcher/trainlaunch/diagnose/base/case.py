@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
+from trainlaunch.diagnose.base.account import Account, is_echo, rank_of
+from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.log_patterns import LogPattern
@@ -14,25 +18,6 @@ CERTAIN = "certain"
 LIKELY = "likely"
 POSSIBLE = "possible"
 _ONE_SYMPTOM = {"shm-exhausted-semaphore": "shm-exhausted", "shm-exhausted-bus-error": "shm-exhausted"}
-# Exceptions that only repeat that another process, or the user, ended the job.
-ECHOING = frozenset(
-    {
-        "ChildFailedError",
-        "CalledProcessError",
-        "SignalException",
-        "DistBackendError",
-        "WorkerCrashedError",
-        "RayTaskError",
-        "RayActorError",
-        "ActorDiedError",
-        "ProcessRaisedException",
-        "ProcessExitedException",
-        "EngineDeadError",
-        "BrokenPipeError",
-        "ConnectionResetError",
-        "EOFError",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +87,21 @@ class Case:
         """How it ended; None where it has not, or nobody knows."""
         return self.evidence.exit_code
 
+    @cached_property
+    def account(self) -> Account:
+        """How its log ended."""
+        return Account(self.facts)
+
     def hits(self, *texts: LogPattern, within: str = "") -> list[Hit]:
-        """Return the lines that have one of the texts, by line; `within` is found in the traceback around them."""
-        return [each for each in self.facts.hits(*texts) if not within or each.within(within)]
+        """Return the lines that have one of the texts and may explain the end, by line.
+
+        `within` is found in the traceback around them.
+        """
+        ending = self.facts.hits(*(each for each in texts if not each.beside))
+        beside = self.facts.hits(*(each for each in texts if each.beside))
+        found = self.account.explaining([each for each in ending if not within or each.within(within)])
+        others = [each for each in beside if each.line > self.account.attempt and (not within or each.within(within))]
+        return sorted([*found, *others], key=lambda each: each.line)
 
     def first(self, *texts: LogPattern, within: str = "") -> Hit | None:
         """Return the first line that has one of the texts, or None."""
@@ -115,16 +112,25 @@ class Case:
         own = RunEvent(self.evidence.reason, self.evidence.words)
         return next((each for each in (own, *self.evidence.events) if each.reason and each.reason in reasons), None)
 
-    @cached_property
+    @property
     def raised(self) -> Traceback | None:
-        """The traceback that ended the script, as far as its log shows: the last that is no echo, where it first stood.
+        """The exception that ended the script, of the rank that ended first, as far as its log shows."""
+        return self.account.root
 
-        One out of which another came, one that Python ignored, and one of a thread of multiprocessing's ended nothing.
-        """
-        ended = [each for each in self.facts.tracebacks if each.type and not each.ignored and not each.led_on]
-        own = [each for each in ended if each.short_type not in ECHOING and not each.has(r"queues\.py.*_feed")]
-        decisive = own or ended
-        return decisive[-1] if decisive else None
+    @property
+    def end(self) -> str:
+        """How it ended in one line, as far as log and exit code tell; `` where they don't."""
+        raised, failed, code = self.raised, self.account.failed, self.exit_code
+        if code == 0:
+            return ""
+        if raised is not None and (not is_echo(raised) or failed is None) and not self.account.went_on:
+            rank = rank_of(raised.owner)
+            who = f"rank {rank} raised " if rank else ""
+            message = f": {raised.message}" if raised.message else ""
+            return f"{who}{raised.type}{message}{place_in_script(raised)}"
+        if failed is not None:
+            return f"rank {failed.rank} ended first, with exit code {failed.code}"
+        return f"exit code {code}, which is 128 + {_signal(code - 128)}" if code is not None and code > 128 else ""
 
     def raised_seen(self) -> EvidenceLine | None:
         """Return the last line of that traceback as evidence."""
@@ -132,10 +138,62 @@ class Case:
         return None if raised is None else EvidenceLine("log", raised.raised_line, raised.raised_text)
 
 
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
 def place_in_script(traceback: Traceback) -> str:
     """Return ` at FILE:LINE` of the user's own innermost frame; `` where the log has none."""
     frame = traceback.user_frame
     return f" at {frame.file}:{frame.line}" if frame is not None else ""
+
+
+class Symptom(NamedTuple):
+    """A symptom: `diagnose` is asked about an end, `diagnose_live` about what shows in a run that goes on."""
+
+    code: str
+    name: str
+    diagnose: Callable[[Case], Diagnosis | None]
+    diagnose_live: Callable[[Case, ContainerSnapshot], Diagnosis | None] | None = None
+
+
+class Story(NamedTuple):
+    """One way in which a symptom shows: its texts, what happened, what to type.
+
+    `sentence` and `fix` may name groups of the text's match; `within` is found in the traceback around it.
+    """
+
+    texts: tuple[LogPattern, ...]
+    sentence: str
+    fix: str
+    confidence: str = CERTAIN
+    commands: tuple[str, ...] = ()
+    within: str = ""
+
+
+def of_stories(code: str, name: str, stories: tuple[Story, ...]) -> Callable[[Case], Diagnosis | None]:
+    """Return what finds a symptom that any of these stories tells; the first story counts."""
+
+    def diagnose(case: Case) -> Diagnosis | None:
+        for story in stories:
+            hit = case.first(*story.texts, within=story.within)
+            if hit is not None:
+                told = {key: value or "" for key, value in hit.match.groupdict().items()}
+                sentence, fix = (_filled(each, told) for each in (story.sentence, story.fix))
+                return Diagnosis(code, name, sentence, seen(hit), fix, story.confidence, story.commands)
+        return None
+
+    return diagnose
+
+
+def _filled(text: str, groups: dict[str, str]) -> str:
+    """Return a sentence with `<group>` filled in; braces are a job file's own."""
+    for key, value in groups.items():
+        text = text.replace(f"<{key}>", value)
+    return text
 
 
 def of_one_text(
@@ -147,10 +205,5 @@ def of_one_text(
     confidence: str = CERTAIN,
     commands: tuple[str, ...] = (),
 ) -> Callable[[Case], Diagnosis | None]:
-    """Return what finds a symptom that any one of these texts tells, wherever it stands in the log."""
-
-    def diagnose(case: Case) -> Diagnosis | None:
-        hit = case.first(*texts)
-        return None if hit is None else Diagnosis(code, name, sentence, seen(hit), fix, confidence, commands)
-
-    return diagnose
+    """Return what finds a symptom that any one of these texts tells."""
+    return of_stories(code, name, (Story(texts, sentence, fix, confidence, commands),))

@@ -46,6 +46,7 @@ class Evidence:
     where unknown; `look` is what a run that goes on does. For commands to type, `` where unknown: `job` is the file or
     the name of the job, `container` the name of the container, or of the pod in `namespace`, `engine` its program.
     `lower_workers` says what to type for a smaller number of workers.
+    `has_job` False: there is no job file, and a way out in its fields would be none.
     """
 
     exit_code: int | None
@@ -75,6 +76,7 @@ class Evidence:
     gpus: int | None = None
     image: str = ""
     job: str = ""
+    has_job: bool = True
     container: str = ""
     namespace: str = ""
     engine: str = "docker"

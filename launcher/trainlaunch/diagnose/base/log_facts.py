@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple
@@ -47,7 +49,17 @@ class Frame:
         *folders, name = module.split("/")
         names = takewhile(lambda each: re.fullmatch(r"\w+", each), reversed(folders))
         in_package = ending == "py" and re.fullmatch(r"\w+", name) and not _PACKAGES.isdisjoint(names)
-        return bool(in_package) or _LIBRARY.search(self.file) is not None
+        return bool(in_package) or _LIBRARY.search(self.file) is not None or self.is_console_script
+
+    @property
+    def is_console_script(self) -> bool:
+        """Whether it is a program that an installer wrote, as bin/torchrun."""
+        return re.search(r"/s?bin/[\w.-]+$", self.file) is not None and not self.file.endswith(".py")
+
+    @property
+    def only_imports(self) -> bool:
+        """Whether its line does nothing but import: what fails below it is another's."""
+        return re.match(r"(?:import|from) [\w.]+", self.code) is not None
 
 
 @dataclass(slots=True)
@@ -55,7 +67,8 @@ class Traceback:
     """One traceback as far as it was printed; `line` is its first line's number, `raised_line` its last's.
 
     `type` is `` where the log ends before it. `worker` says in which DataLoader worker or thread it was raised.
-    `ignored` tells one that Python prints and goes on after. `led_on` tells one out of which another came.
+    `ignored` tells one that Python prints and goes on after. `led_on` tells one out of which another came. Of several
+    that are alike the first is kept; `last_line` is where the last of them ended.
     """
 
     line: int
@@ -70,6 +83,8 @@ class Traceback:
     worker: str = ""
     ignored: bool = False
     led_on: bool = False
+    last_line: int = 0
+    indent: int = 0
 
     @property
     def user_frame(self) -> Frame | None:
@@ -89,12 +104,14 @@ class Traceback:
         """Read its first line, which may be a frame where its header was lost."""
         if HEADER in line:
             self._keep(line)
+            self.indent = 2 * line.lstrip().startswith("traceback : ")  # in a summary of torchrun's
         else:
             self.take(line, number)
 
     def take(self, line: str, number: int) -> bool:
         """Read its next line; False where the line is not one of its own any more."""
         self.lines += 1
+        line = line[self.indent :] if line[: self.indent].isspace() else line
         if self.lines > MAX_LINES:
             return False
         stripped = line.lstrip("+| ") if line.startswith(("  |", "  +")) else line
@@ -118,7 +135,7 @@ class Traceback:
         if found is None:
             return
         self.type, self.message = found["type"], found["message"] or ""
-        self.raised_line, self.raised_text = number, text
+        self.raised_line, self.raised_text, self.last_line = number, text, number
         self._keep(text)
         if inner := _IN_WORKER.match(self.message):
             self.worker = inner["who"]
@@ -145,6 +162,7 @@ def is_chain(line: str) -> bool:
 
 MAX_HITS = 12  # of one text
 MAX_TRACEBACKS = 48
+MAX_SIGNS = 4096  # of a run that went on
 
 
 class Hit(NamedTuple):
@@ -162,16 +180,25 @@ class Hit(NamedTuple):
         return self.traceback is not None and self.traceback.has(pattern)
 
 
+class WentOn(NamedTuple):
+    """A line that only a run prints that went on after what stands before it; `handled` says so in words."""
+
+    line: int
+    owner: str = ""
+    handled: bool = False
+
+
 @dataclass(slots=True)
 class LogFacts:
-    """The facts of one log. `lines` is how many it has, `last` are its last ones."""
+    """The facts of one log. `lines` is how many it has, `last` are its last ones; `went_on` is by line."""
 
     lines: int = 0
     last: tuple[str, ...] = ()
     tracebacks: list[Traceback] = field(default_factory=list)
+    went_on: deque[WentOn] = field(default_factory=lambda: deque(maxlen=MAX_SIGNS))
     _hits: dict[LogPattern, list[Hit]] = field(default_factory=dict)
     _counts: dict[LogPattern, int] = field(default_factory=dict)
-    _signatures: set[tuple[str, ...]] = field(default_factory=set)
+    _kept: dict[tuple[str, ...], Traceback] = field(default_factory=dict)
 
     def add(self, text: LogPattern, hit: Hit) -> None:
         """Keep a line: the first ones of a text, and always the last."""
@@ -189,18 +216,34 @@ class LogFacts:
         """Return the kept lines that have one of the texts, by line."""
         return sorted((hit for text in texts for hit in self._hits.get(text, ())), key=lambda each: each.line)
 
-    def keep(self, traceback: Traceback) -> None:
-        """Keep a traceback, the first of those that are alike; the last one of all stays in any case."""
+    def ending_hits(self) -> Iterator[Hit]:
+        """Yield the kept lines of all texts that may end a run."""
+        for text, hits in self._hits.items():
+            if not text.beside:
+                yield from hits
+
+    def keep(self, traceback: Traceback) -> Traceback:
+        """Return the one that is kept of those alike, the first; the last of all stays in any case."""
         frame = traceback.user_frame
         place = (frame.file, str(frame.line)) if frame else ()
-        signature = (traceback.type, re.sub(r"\d+", "", traceback.message)[:120], *place, str(traceback.ignored))
-        if signature in self._signatures:
-            return
-        if len(self._signatures) < 10 * MAX_TRACEBACKS:
-            self._signatures.add(signature)
+        signature = (
+            traceback.type,
+            re.sub(r"\d+", "", traceback.message)[:120],
+            *place,
+            str(traceback.ignored),
+            traceback.owner,
+        )
+        known = self._kept.get(signature)
+        if known is not None and any(each is known for each in self.tracebacks):
+            known.last_line = max(known.last_line, traceback.last_line)
+            known.led_on = False
+            return known
+        if len(self._kept) < 10 * MAX_TRACEBACKS:
+            self._kept[signature] = traceback
         if len(self.tracebacks) >= MAX_TRACEBACKS:
             del self.tracebacks[MAX_TRACEBACKS // 2]
         self.tracebacks.append(traceback)
+        return traceback
 
     def chain(self, previous: Traceback | None) -> None:
         """Note that the next traceback of the same owner came out of this one."""

@@ -58,8 +58,37 @@ PREFILTERS: tuple[str, ...] = (
     "to pull image",
     "o matching manifest",
     "llocate failed due to",
+    "attempts left",
+    "first observed failure",
+    "local_rank: ",
+    "Cuda failure",
+    "FATAL:  ",
+    "169.254.",
+    "NV_ERR_NO_MEMORY",
+    "srun: fatal: ",
+    "library version mismatch",
+    "what():  ",
+    "to run as root",
 )
 MAX_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
+
+
+# What a run prints that does its work: a count beside a word of training, a bar, a rate.
+WORKS = re.compile(
+    rb"(?i)\b(?:epoch|(?:global_)?steps?|iter(?:ation)?s?|batch(?:es)?|(?:train|val|eval)?_?loss|lr|acc(?:uracy)?|ppl|"
+    rb"samples?|tokens|throughput|reward)\b[\"':=#(\[ ]{1,4}\d|\d%\||\b(?:it/s|s/it)\b|\b(?:batch size|rank) \d+\s*$"
+    rb"|^(?:saved|saving|loaded|downloaded|resum(?:ed|ing)|restored|validating|evaluating|training) "
+)
+# What a program says that goes on after an error.
+GOES_ON = re.compile(
+    rb"(?i)\bretry(?:ing)? (?!: )|\b(?:re)?trying (?!to )|\bfall(?:s|ing)? ?back\b|\bignor(?:ed?|ing)\b|"
+    rb"\b(?:will|and) continue\b|\bcontinuing\b|\bskipp(?:ed|ing)\b|\bfrom scratch\b|\brecovered\b|\bhandled\b|"
+    rb"\busing \S.{0,40} (?:instead|in ?stead)|\busing (?:the |a )?(?:slow|default|cpu)|\bdevice cpu\b|"
+    rb"\brestarting the \w+|\b(?:attempt|try) \d+ of \d+"
+)
+
+
+WARNED = re.compile(r"\b(?:User|Future|Runtime|Deprecation)Warning: ")
 
 
 class LogPattern:
@@ -67,12 +96,13 @@ class LogPattern:
 
     The literal is compared as it is, capitals and all, and contains one of PREFILTERS. Parts between `.*` are
     looked for one behind the other, so that a line takes no longer than it is long; the match is the last part's.
+    One of a `beside` says something only beside an exit code or another text: by itself it ends nothing.
     """
 
-    __slots__ = ("literal", "root", "source")
+    __slots__ = ("beside", "literal", "root", "source")
 
-    def __init__(self, literal: str, source: str = "") -> None:
-        self.literal = literal
+    def __init__(self, literal: str, source: str = "", *, beside: bool = False) -> None:
+        self.literal, self.beside = literal, beside
         self.source = source or re.escape(literal)
         self.root = next((each for each in PREFILTERS if each in literal), "")
 

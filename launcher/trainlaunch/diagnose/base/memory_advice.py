@@ -52,6 +52,13 @@ def more_memory(evidence: Evidence) -> str:
     )
 
 
+def fewer(evidence: Evidence) -> str:
+    """Return how a job needs less memory, in the words of what it was started by."""
+    return (
+        "lower num_workers, prefetch_factor or batch_size" if evidence.job else "use fewer workers or smaller batches"
+    )
+
+
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback, is_chain, is_ignored, opens
-from trainlaunch.diagnose.base.log_patterns import MAX_CHARACTERS, LogPattern, by_root, unprefixed
+from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback, WentOn, is_chain, is_ignored, opens
+from trainlaunch.diagnose.base.log_patterns import GOES_ON, MAX_CHARACTERS, WORKS, LogPattern, by_root, unprefixed
 
 CHUNK_BYTES = 1 << 20
 MAX_LINE = 1 << 18  # what has no line feed for longer is cut: a binary file, or a progress bar
@@ -21,6 +21,8 @@ LAST_LINES = 12
 MAX_NEW = 0.9  # of the lines of a part, above which the next parts are taken for new as well
 PASSES = 16  # how many of them
 PIECE_BYTES = 1 << 11
+NEXT = 3  # lines in which a program says that it goes on
+WATCHED = 12  # lines after one that says something, among which is one of a run that goes on
 _DIGITS = b"0123456789"
 _TOLD_BY_NUMBER = re.compile(rb"Xid|exitcode|rrno|% +/dev/shm|\(\d+\)")  # lines that differ by nothing else
 
@@ -44,7 +46,11 @@ class Scanner:
         self._ended: dict[str, Traceback] = {}
         self._ignored: dict[str, int] = {}
         self._dull: set[bytes] = set()
-        self._repeats: dict[bytes, list[list[bytes]]] = {}
+        self._repeats: dict[bytes, list[tuple[list[bytes], Traceback | None]]] = {}
+        self._said: list[int] = []  # lines that said something, as long as the lines after them are watched
+        self._signless: set[bytes] = set()  # what lines without such a sign look like
+        self._again = 0  # the last line of a traceback that was read before
+        self._closed: Traceback | None = None
         self._remembered = 0
         self._new = False  # whether most lines of the last part, or piece, were unlike all before
         self._passes = 0  # parts that are taken for new before the next is asked
@@ -122,7 +128,38 @@ class Scanner:
         while self._open and at < len(lines):
             self._read_line(lines[at][:MAX_CHARACTERS], self._line + at + 1, candidate=False)
             at += 1
+        self._watch(lines, shapes)
         self._line += len(lines)
+
+    def _watch(self, lines: list[bytes], shapes: list[bytes]) -> None:
+        """Note the first line after each that said something that only a run prints that goes on."""
+        before, end = self._line, self._line + len(lines)
+        if self._again > before:
+            self._said.append(self._again)  # of what stands there over and over its last
+        said = sorted(set(self._said))
+        for line, following in zip(said, [*said[1:], end + 1], strict=False):
+            for number in range(max(line, before) + 1, min(line + WATCHED + 1, following, end + 1)):
+                sign = self._sign(lines[number - before - 1], shapes[number - before - 1])
+                if sign is not None:
+                    self._facts.went_on.append(WentOn(number, *sign))
+                    if number > line + NEXT:
+                        break
+        self._said = [each for each in said[-WATCHED:] if each + WATCHED > end]
+
+    def _sign(self, raw: bytes, shape: bytes) -> tuple[str, bool] | None:
+        """Return whose line it is and whether it says in words that the run goes on; None for any other line."""
+        if shape in self._signless:
+            return None
+        raw = raw[:MAX_CHARACTERS]
+        handled = GOES_ON.search(raw) is not None
+        if handled or WORKS.search(raw):
+            line, owner = unprefixed(raw.decode("utf-8", "replace"))
+            if line[:1] not in {" ", "\t"} and not opens(line):
+                return owner, handled
+        if len(self._signless) >= MAX_SHAPES:
+            self._signless.clear()
+        self._signless.add(shape)
+        return None
 
     def _candidates(self, lines: list[bytes], shapes: list[bytes]) -> list[int]:
         """Return which lines have a root, of those unlike all that said nothing before."""
@@ -154,9 +191,12 @@ class Scanner:
         shape = shapes[index]
         if shape in self._dull:
             return index + 1
-        for known in self._repeats.get(shape, ()):
-            if shapes[index : index + len(known)] == known:
-                return index + len(known)  # a traceback that was read before, to its last line
+        for known, traceback in self._repeats.get(shape, ()):
+            if shapes[index : index + len(known)] == known:  # a traceback that was read before, to its last line
+                last = self._again = number + len(known) - 1
+                if traceback is not None:
+                    traceback.last_line = last
+                return index + len(known)
         said = self._read_line(raw, number, candidate=True)
         if not said and not _TOLD_BY_NUMBER.search(raw):
             self._dull.add(shape)
@@ -172,7 +212,7 @@ class Scanner:
             at += 1
         if not self._open and self._remembered < MAX_REPEATS:
             self._remembered += 1
-            self._repeats.setdefault(shapes[start], []).append(shapes[start:at])
+            self._repeats.setdefault(shapes[start], []).append((shapes[start:at], self._closed))
         return at
 
     def _read_line(self, raw: bytes, number: int, *, candidate: bool) -> bool:
@@ -207,8 +247,8 @@ class Scanner:
         if not opens(line) or len(self._open) >= MAX_OPEN:
             return None
         begun = Traceback(number, owner, ignored=number - self._ignored.get(owner, -99) <= 4)
-        if "Original Traceback" in line and owner in self._ended:
-            begun.worker = self._ended[owner].worker  # torch sends the text of a worker's traceback
+        if "Original Traceback" in line:  # torch sends the text of a worker's traceback
+            begun.worker = (self._ended[owner].worker if owner in self._ended else "") or "a worker"
         begun.begin(line, number)
         self._open[owner] = _Open(begun, number + 400)
         return begun
@@ -218,7 +258,8 @@ class Scanner:
         if len(self._ended) > MAX_OPEN:
             self._ended.clear()
         self._ended[owner] = ended
-        self._facts.keep(ended)
+        self._closed = self._facts.keep(ended)
+        self._said.append(ended.last_line)
 
     def _match(self, line: str, owner: str, number: int, traceback: Traceback | None) -> bool:
         """Ask a line for the texts of the roots that it has."""
@@ -231,6 +272,7 @@ class Scanner:
                     match = text.found_in(line)
                     if match is not None:
                         found = True
+                        self._said.append(number)
                         self._facts.add(text, Hit(number, line.strip(), match, self._source, owner, traceback))
         return found
 

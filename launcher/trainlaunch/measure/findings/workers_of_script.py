@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainlaunch.diagnose.symptoms.fork_deadlock import FIX
+from trainlaunch.diagnose.symptoms.loading import FIX
 from trainlaunch.diagnostics import Severity
 from trainlaunch.measure.finding import Facts, Wording, defect
 from trainlaunch.rules.sources.scripts import CUDA_FIX, CUDA_WHY, HANDLE_FIX, HANDLE_WHY, PICKLE_FIX, PICKLE_WHY

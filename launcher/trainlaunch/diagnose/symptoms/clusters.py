@@ -1,0 +1,298 @@
+"""What a cluster decided: pods that were evicted, preempted, too late, or never made."""
+
+from __future__ import annotations
+
+import re
+
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, EvidenceLine, Symptom, seen
+from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
+from trainlaunch.diagnose.base.kubelet_words import NEVER_STARTED, NO_PROGRAM, refusal
+from trainlaunch.diagnose.base.log_facts import Hit
+from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.diagnose.base.memory_advice import fewer, larger_shm, more_memory
+
+_LOW = LogPattern("was low on resource", r"[Nn]ode was low on resource: [\w.-]+")
+_VOLUME = LogPattern("exceed", r'Usage of EmptyDir volume "[^"]+" exceeds (?:the limit|total limit)')
+_LOCAL = LogPattern("exceed", r"(?i)ephemeral local storage usage exceeds|exceed(?:s|ed) .*ephemeral.storage")
+_WORD = LogPattern("Evicted", r"(?:Reason:|reason:|Warning)\s+Evicted\b")
+_LIKE_SHM = re.compile(r"shm", re.I)
+
+
+def _evicted(case: Case) -> Diagnosis | None:
+    """Match the kubelet's own words, in the pod's status, its events, or a log of `kubectl describe`."""
+    event = case.event("Evicted")
+    hit = case.first(_LOW, _VOLUME, _LOCAL) or case.first(_WORD)
+    if event is None and hit is None:
+        return None
+    words = event.words if event is not None and event.words else hit.text if hit is not None else ""
+    shown = EvidenceLine("events", 0, f"pod status Evicted: {event.words}") if event is not None else hit
+    volume = re.search(r'EmptyDir volume "([^"]+)" exceeds', words)
+    if volume is not None:
+        return _over(case, volume[1], words, shown)
+    if re.search(r"ephemeral|disk|inodes", words, re.I):
+        return _of_disk(shown)
+    if "memory" in words:
+        return Diagnosis(
+            "TL621",
+            "evicted",
+            "the node evicted the pod because it ran out of memory itself, and the pod used more than it asked for",
+            seen(shown),
+            f"set resources.memory, which is the request as well, /dev/shm included; {more_memory(case.evidence)}",
+        )
+    return Diagnosis(
+        "TL621",
+        "evicted",
+        "the node evicted the pod",
+        seen(shown),
+        "start it again; restart.max_attempts does it by itself",
+    )
+
+
+def _over(case: Case, name: str, words: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
+    evidence = case.evidence
+    known = bool(evidence.shm_volume)
+    if name == evidence.shm_volume or (not known and _LIKE_SHM.search(name)):
+        sure = CERTAIN if known or name == "shm" else LIKELY
+        return Diagnosis(
+            "TL621",
+            "evicted",
+            "the node evicted the pod: /dev/shm held more than its size",
+            seen(shown),
+            _beyond(words, evidence),
+            sure,
+        )
+    if name in evidence.memory_volumes:
+        return Diagnosis(
+            "TL621",
+            "evicted",
+            f"the node evicted the pod: its volume {name}, which is kept in memory, held more than its sizeLimit",
+            seen(shown),
+            "raise that volume's sizeLimit, and resources.memory as much",
+        )
+    return _of_disk(shown)
+
+
+def _beyond(words: str, evidence: Evidence) -> str:
+    """Return what to type beside the limit that the kubelet names, where nothing else told the size."""
+    limit = re.search(r'exceeds (?:the|total) limit "([\w.]+)"', words)
+    if limit is None or evidence.shm_size:
+        return larger_shm(evidence)
+    return f"raise the sizeLimit of that volume above {limit[1]}, and the memory limit as much; or {fewer(evidence)}"
+
+
+def _of_disk(shown: EvidenceLine | Hit | None) -> Diagnosis:
+    return Diagnosis(
+        "TL621",
+        "evicted",
+        "the node evicted the pod for its disk: what is written outside of claims, logs included",
+        seen(shown),
+        "set resources.ephemeral_storage to what the job writes (checkpoints, caches, logs), or "
+        "write to a mount of type pvc",
+    )
+
+
+_JOB = LogPattern(
+    "eadline", r"active (?:on the node )?longer than (?:the )?specified deadline|\breason: DeadlineExceeded\b"
+)
+_DEADLINE_EXCEEDED_SLURM = LogPattern("rror", r"CANCELLED AT \S+ DUE TO TIME LIMIT")
+
+
+def _deadline_exceeded(case: Case) -> Diagnosis | None:
+    """Match the controllers' words, and Slurm's."""
+    evidence = case.evidence
+    hit = case.first(_JOB, _DEADLINE_EXCEEDED_SLURM)
+    shown: object = None
+    if "Deadline" in evidence.reason:
+        shown = EvidenceLine("events", 0, f"{evidence.reason}: {evidence.words}".rstrip(": "))
+    elif (event := case.event("DeadlineExceeded")) is not None:
+        shown = EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": "))
+    told = shown if isinstance(shown, EvidenceLine) else hit
+    if told is None:
+        return None
+    return Diagnosis(
+        "TL622",
+        "deadline-exceeded",
+        "the cluster ended the job because the time that it may take was over",
+        seen(told),
+        "raise active_deadline: it counts all attempts, and the time in which pods wait for a node",
+    )
+
+
+_PREEMPTED_REASONS = (
+    "PreemptionByScheduler",
+    "PreemptionByKubeScheduler",
+    "Preempting",
+    "Preempted",
+    "WorkloadEvictedDueToPreempted",
+    "EvictedDueToPreempted",
+)
+_PREEMPTED_SLURM = LogPattern("rror", r"CANCELLED AT \S+ DUE TO PREEMPTION")
+_PREEMPTED_EVENT = LogPattern(
+    "reempt", r"\bPreempted by (?:pod |a pod |[\w-]+/)|PreemptionBy(?:Kube)?Scheduler|EvictedDueToPreempted"
+)
+_SPOT = LogPattern("reempt", r"(?i)instance (?:was|is being|has been) preempted|preemption notice")
+
+
+def _preempted(case: Case) -> Diagnosis | None:
+    """Match the scheduler's and the kubelet's words, Slurm's, and a cloud's."""
+    event = case.event(*_PREEMPTED_REASONS)
+    hit = case.first(_PREEMPTED_SLURM, _PREEMPTED_EVENT, _SPOT)
+    if event is None and hit is None:
+        return None
+    shown = EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": ")) if event is not None else hit
+    return Diagnosis(
+        "TL624",
+        "preempted",
+        "the job was preempted: one of higher priority took its place",
+        seen(shown),
+        "start it again from its last checkpoint, with a higher kubernetes.priority_class where you may use one",
+    )
+
+
+_STORIES = {
+    "NodeLost": "the node stopped answering",
+    "DeletionByTaintManager": "the node got a taint that the pod does not tolerate, as one that stops answering does",
+    "TaintManagerEviction": "the node got a taint that the pod does not tolerate, as one that stops answering does",
+    "DeletionByPodGC": "the node is gone",
+    "EvictionByEvictionAPI": "the node was drained, as for an upgrade",
+    "TerminationByKubelet": "the node shut down, or needed the room",
+    "NodeShutdown": "the node shut down",
+    "Terminated": "the node shut down",
+    "Shutdown": "the node shut down",
+}
+_NODE_LOST_SLURM = LogPattern("rror", r"DUE TO NODE FAILURE|CANCELLED AT \S+ DUE TO NODE FAIL")
+_NODE_LOST_EVENT = LogPattern(
+    "NodeNot", r"\bNodeNotReady\b.*\bnot ready\b|Node .* status is now: NodeNotReady|\bNodeLost\b"
+)
+_TAINT = LogPattern("TaintManager", r"\b(?:DeletionByTaintManager|TaintManagerEviction)\b")
+
+
+def _node_lost(case: Case) -> Diagnosis | None:
+    """Match the reasons that are about the node, and Slurm's."""
+    event = case.event(*_STORIES)
+    hit = case.first(_NODE_LOST_SLURM, _NODE_LOST_EVENT, _TAINT)
+    if event is None and hit is None:
+        return None
+    story = _STORIES[event.reason] if event is not None else "the node failed"
+    shown = EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": ")) if event is not None else hit
+    return Diagnosis(
+        "TL623",
+        "node-lost",
+        f"the run was taken away: {story}",
+        seen(shown),
+        "start it again from its last checkpoint; restart.max_attempts does it by itself, and of several nodes "
+        "kubernetes.kind jobset starts all again",
+    )
+
+
+_IMAGE_NOT_PULLED_REASONS = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "RegistryUnavailable",
+)
+_IMAGE_NOT_PULLED_POD = LogPattern("Image", r"\b(?:ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull)\b")
+_ENGINE = LogPattern(
+    "rror",
+    r"Error response from daemon: .*(?:pull access denied|manifest unknown|no such image"
+    r"|no matching manifest|Head \"?https|Get \"?https|toomanyrequests)"
+    r"|Error response from daemon: .*(?:manifest for|repository) .* not found",
+)
+_PULL = LogPattern("to pull image", r"[Ff]ailed to pull image ")
+_PLATFORM = LogPattern("o matching manifest", r"no matching manifest for \S+ in the manifest list")
+_DENIED = LogPattern("enied", r"pull access denied for|requested access to the resource is denied")
+_LATER = "try again later"
+_LOGIN = r"denied|unauthorized|authentication|authorization failed|\b40[13]\b"
+
+
+def _image_not_pulled(case: Case) -> Diagnosis | None:
+    """Match the reasons for which a container waits for its image, and the engines' refusals to pull."""
+    event = case.event(*_IMAGE_NOT_PULLED_REASONS)
+    hit = case.first(_IMAGE_NOT_PULLED_POD, _ENGINE, _PULL, _PLATFORM, _DENIED)
+    if event is None and hit is None:
+        return None
+    if event is not None:
+        reason, words = event.reason, event.words
+        shown = seen(EvidenceLine("events", 0, f"{reason}: {words}".rstrip(": ")))
+    else:
+        words = " ".join(each.text for each in case.hits(_IMAGE_NOT_PULLED_POD, _ENGINE, _PULL, _PLATFORM, _DENIED))
+        reason = next((each for each in _IMAGE_NOT_PULLED_REASONS[2:] if each in words), "")
+        shown = seen(hit)
+    sentence, fix = _told(reason, words)
+    return Diagnosis("TL625", "image-not-pulled", sentence, shown, fix, LIKELY if fix.startswith(_LATER) else CERTAIN)
+
+
+def _told(reason: str, words: str) -> tuple[str, str]:
+    """Return what happened, what to type."""
+    if reason == "InvalidImageName":
+        return "the image's name can't be one", "correct image in the job file"
+    if reason == "ErrImageNeverPull":
+        return "the image is not on the node, and pull_policy is never", (
+            "set pull_policy to missing, or load the image on the node"
+        )
+    if re.search(r"not found|manifest unknown|no such image", words, re.I) and not re.search(_LOGIN, words, re.I):
+        return "the registry has no image of that name and tag", (
+            "correct image, or push it: what was built here is not in a registry"
+        )
+    if re.search(_LOGIN, words, re.I):
+        return "the registry does not give the image: it is private, or does not exist", (
+            "log in (`docker login`; on a cluster name the Secret in kubernetes.image_pull_secrets), and check the "
+            "spelling of image"
+        )
+    if "no match for platform" in words or "no matching manifest" in words:
+        return "the image has no variant for the node's CPU", (
+            "build it for the node too: `docker buildx build --platform linux/amd64`"
+        )
+    if "toomanyrequests" in words:
+        return "the registry limits how often it is asked", "log in to it, or use a mirror; try again later"
+    sentence = "the node can't reach the registry, or not at this time"
+    return sentence, f"{_LATER}; where it stays, ask whether the node may reach that registry at all"
+
+
+_CONTAINER_NOT_CREATED_REASONS = (
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "ContainerCannotRun",
+    "StartError",
+    "UnexpectedAdmissionError",
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedCreatePodSandBox",
+)
+_CONTAINER_NOT_CREATED_POD = LogPattern("rror", r"\b(?:CreateContainer(?:Config)?Error|RunContainerError)\b")
+_MOUNT = LogPattern("nable to attach or mount volumes")
+_SETUP = LogPattern("MountVolume", r"MountVolume\.\w+ failed for volume")
+_ATTACH = LogPattern("rror", r"Multi-Attach error for volume")
+_NAMED = LogPattern("ot found", r'(?i)(?:secret|configmap|persistentvolumeclaim|serviceaccount) "[^"]+" not found')
+_ALLOCATE = LogPattern("llocate failed due to", r"(?:^|\W)Allocate failed due to .*, which is unexpected")
+_TEXTS = (_CONTAINER_NOT_CREATED_POD, _MOUNT, _SETUP, _ATTACH, _NAMED, _ALLOCATE)
+
+
+def _container_not_created(case: Case) -> Diagnosis | None:
+    """Match the kubelet's reasons, in the pod's status or in a log of `kubectl describe`."""
+    evidence = case.evidence
+    event = case.event(*_CONTAINER_NOT_CREATED_REASONS)
+    hit = case.first(*_TEXTS)
+    if event is None and evidence.reason.startswith("OutOf"):
+        event = RunEvent(evidence.reason, evidence.words)
+    if event is None and hit is None:
+        return None
+    reason = event.reason if event is not None else ""
+    if reason in NEVER_STARTED and event is not None and NO_PROGRAM.search(event.words):
+        return None  # which TL614 tells
+    words = event.words if event is not None else " ".join(each.text for each in case.hits(*_TEXTS))
+    sentence, fix = refusal(reason, words)
+    shown = EvidenceLine("events", 0, f"{reason}: {words}".rstrip(": ")) if event is not None else hit
+    return Diagnosis("TL626", "container-not-created", sentence, seen(shown), fix)
+
+
+SYMPTOMS = (
+    Symptom("TL621", "evicted", _evicted),
+    Symptom("TL622", "deadline-exceeded", _deadline_exceeded),
+    Symptom("TL624", "preempted", _preempted),
+    Symptom("TL623", "node-lost", _node_lost),
+    Symptom("TL625", "image-not-pulled", _image_not_pulled),
+    Symptom("TL626", "container-not-created", _container_not_created),
+)

@@ -1,0 +1,289 @@
+"""GPUs that are missing, unusable, lost or not shared."""
+
+from __future__ import annotations
+
+from trainlaunch.diagnose.base.case import (
+    CERTAIN,
+    LIKELY,
+    POSSIBLE,
+    Case,
+    Diagnosis,
+    Story,
+    Symptom,
+    of_one_text,
+    of_stories,
+    seen,
+)
+from trainlaunch.diagnose.base.log_patterns import LogPattern
+
+_FABRIC = LogPattern("rror", r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady")
+_NO_DRIVER = LogPattern(
+    "rror",
+    r"nvidia-container-cli: (?:initialization|detection) error: (?:nvml error: driver not loaded"
+    r"|load library failed: libnvidia-ml\.so)",
+)
+_MISMATCH = LogPattern("library version mismatch", r"[Dd]river/library version mismatch")
+_OLD = LogPattern(
+    "NVIDIA", r"NVIDIA driver on your system is too old|was built for NVIDIA Driver Release [\d.]+ or later"
+)
+_INSUFFICIENT = LogPattern(
+    "CUDA",
+    r"CUDA driver version is insufficient for CUDA runtime|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
+    r"|CUDA_ERROR_UNSUPPORTED_PTX|CUDA driver error: (?:device kernel image is invalid|PTX)",
+)
+_FORWARD = LogPattern(
+    "rror", r"forward compatibility was attempted on non supported HW|unsupported display driver / cuda driver"
+)
+_CONDITION = LogPattern("rror", r"unsatisfied condition: cuda ?>=|requirement error: .*cuda")
+_KERNEL = LogPattern(
+    "CUDA",
+    r"no kernel image is available for execution on the device|is not compatible with the current PyTorch install",
+)
+_ARCH = LogPattern("rror", r"no kernel image is available for execution|invalid device function")
+_TOOLKIT = LogPattern("rror", r"nvidia-container-cli: (?:initialization|detection) error")
+_PTXAS = LogPattern(
+    "rror",
+    r"Value '(?P<arch>sm_\w+)' is not defined for option 'gpu-name'|Unsupported gpu architecture '(?P<other>\w+)'",
+)
+_LOOK = ("nvidia-smi",)
+_FIT = (
+    "use an image for this machine's driver and GPU (`nvidia-smi` names both), or a machine with a newer driver; "
+    "another attempt on this one gives the same"
+)
+
+_gpu_driver = of_stories(
+    "TL659",
+    "gpu-driver",
+    (
+        Story(
+            (_FABRIC,),
+            "the GPUs of this machine are not ready: they are joined by NVSwitches, whose fabric manager does not run "
+            "on the host, or has another version than the driver",
+            "on the host start nvidia-fabricmanager of the driver's version (`systemctl status nvidia-fabricmanager`), "
+            "or use another machine; neither the image nor --gpus is it",
+            commands=("nvidia-smi -q | grep -A2 -i fabric",),
+        ),
+        Story(
+            (_NO_DRIVER,),
+            "this host has no NVIDIA driver where the container toolkit looks for it: no GPU can be given to a "
+            "container",
+            "install the driver on the host until `nvidia-smi` works there, or use a machine with GPUs; the image "
+            "lacks "
+            "nothing (under WSL the driver is that of Windows, and Docker of a snap sees none)",
+            commands=_LOOK,
+        ),
+        Story(
+            (_MISMATCH,),
+            "the host's NVIDIA driver was updated, and its kernel module is still the old one",
+            "reboot the host, or reload the nvidia modules there; nothing in the image can put it right",
+            commands=_LOOK,
+        ),
+        Story(
+            (_KERNEL, _ARCH),
+            "torch in this image has no code for this machine's GPU",
+            "use an image whose torch is built for this GPU, for a new one that is a newer torch and CUDA (`python -c "
+            "'import torch; print(torch.cuda.get_arch_list())'` shows what is built in), or another GPU",
+            commands=_LOOK,
+        ),
+        Story(
+            (_PTXAS,),
+            "the compiler of GPU code (ptxas, nvcc) in this image is older than this GPU (<arch><other>)",
+            "use an image with a newer CUDA, Triton and torch; where the image has a newer ptxas set env: "
+            "{TRITON_PTXAS_PATH: /usr/local/cuda/bin/ptxas}",
+            commands=_LOOK,
+        ),
+        Story(
+            (_OLD, _INSUFFICIENT, _FORWARD, _CONDITION),
+            "this machine's NVIDIA driver does not fit the CUDA of the image",
+            _FIT,
+            commands=_LOOK,
+        ),
+        Story((_TOOLKIT,), "the NVIDIA container toolkit could not bring the driver into the container", _FIT),
+    ),
+)
+
+
+_DRIVER = LogPattern(
+    "NVIDIA", r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate"
+)
+_WARNED = LogPattern("NVIDIA", r"UserWarning: .*Found no NVIDIA driver", beside=True)  # by a torch that goes on without
+_NONE = LogPattern(
+    "CUDA",
+    r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|CUDA unknown error - this may",
+)
+_ASKED = LogPattern(
+    "rror",
+    r"no GPU resources available|ProcessGroupNCCL is only supported with GPUs|Failed to infer device type"
+    r"|No HIP GPUs are available|no ROCm-capable device|NVML Shared Library Not Found|NVMLError_LibraryNotFound"
+    r"|[Yy]our setup doesn't support bf16/gpu|mixed precision requires a GPU|No GPU found\. A GPU is needed"
+    r"|backend nccl.{0,40} is not available",
+)
+_LIGHTNING = LogPattern("xception", r"No supported gpu backend found")
+_BUILD = LogPattern("CUDA", r"Torch not compiled with CUDA enabled")
+_LOAD = LogPattern(
+    "CUDA", r"Attempting to deserialize object on (?:a )?CUDA device but torch\.cuda\.is_available\(\) is False"
+)
+_DOCKER = LogPattern(
+    "rror",
+    r"could not select device driver .*capabilities: \[\[gpu|unknown or invalid runtime name: nvidia"
+    r"|failed to inject CDI devices",
+)
+_CDI = LogPattern("rror", r"unresolvable CDI devices (?P<device>[\w./=-]+)")
+_LIBRARY = LogPattern("rror", r"libcuda\.so(?:\.1)?: cannot open shared object|libnvidia-ml\.so\.1: cannot open")
+_BUSY = LogPattern(
+    "CUDA", r"CUDA(?:-capable)? device(?:\(s\)|s) (?:is/)?are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE"
+)
+_CLUSTER = LogPattern("nodes are available", r"nodes are available:.*Insufficient (?:nvidia|amd)\.com/gpu")
+
+
+# Pattern, what happened, what to type; the first that a line has counts.
+_STORIES = (
+    (
+        _BUILD,
+        "the image's torch was built without CUDA",
+        "use an image whose torch has CUDA, as pytorch/pytorch:…-cuda…-runtime",
+    ),
+    (
+        _CLUSTER,
+        "no node of the cluster has as many free GPUs as the job asks for",
+        "lower resources.gpus, or wait: `kubectl describe nodes` shows what is taken",
+    ),
+    (
+        _CDI,
+        "the engine knows no device of that CDI name: this user can read no CDI specification of the GPUs",
+        "write one as root, `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`, and look with `nvidia-ctk cdi "
+        "list`",
+    ),
+    (
+        _DOCKER,
+        "the engine can't give GPUs to a container: the NVIDIA container toolkit is missing on this host",
+        "install nvidia-container-toolkit, run `nvidia-ctk runtime configure --runtime=docker`, restart docker",
+    ),
+    (
+        _BUSY,
+        "the GPU takes no more processes: one holds it alone (compute mode) or fills its memory, or the GPU hangs",
+        "end what holds the GPU (`nvidia-smi` shows it), or let it be shared: `nvidia-smi -c DEFAULT` as root",
+    ),
+)
+_NONE_SEEN = (
+    "CUDA sees no GPU: the container asked for none, or this machine has none",
+    "ask for GPUs (resources.gpus; `docker run --gpus all`, `podman run --device nvidia.com/gpu=all`, `apptainer exec "
+    "--nv`, `sbatch --gpus`); where they are asked for, look with `nvidia-smi` on the machine itself",
+)
+
+
+def _gpu_missing(case: Case) -> Diagnosis | None:
+    """Match torch's, the driver's, docker's and the scheduler's texts; a warning of torch's ended nothing."""
+    hits = case.hits(_CDI, _DOCKER, _CLUSTER, _BUILD, _DRIVER, _NONE, _LOAD, _LIBRARY, _BUSY, _ASKED, _LIGHTNING)
+    warned = [each for each in hits if _WARNED.found_in(each.text)]
+    hit = next((each for each in hits if each not in warned), None)
+    sure = LIKELY if hit is not None and _BUSY.found_in(hit.text) else CERTAIN
+    if hit is None and warned and case.exit_code is not None:
+        hit, sure = warned[0], POSSIBLE
+    if hit is None:
+        return _asserted(case)
+    sentence, fix = next((story for pattern, *story in _STORIES if pattern.found_in(hit.text)), _NONE_SEEN)
+    return Diagnosis("TL657", "gpu-missing", sentence, seen(hit), fix, sure, commands=("nvidia-smi",))
+
+
+def _asserted(case: Case) -> Diagnosis | None:
+    """Match a script's own check."""
+    raised = case.raised
+    frame = raised.user_frame if raised is not None else None
+    if (
+        raised is None
+        or frame is None
+        or raised.short_type != "AssertionError"
+        or "cuda.is_available()" not in frame.code
+    ):
+        return None
+    return Diagnosis(
+        "TL657", "gpu-missing", _NONE_SEEN[0], seen(case.raised_seen()), _NONE_SEEN[1], LIKELY, commands=("nvidia-smi",)
+    )
+
+
+_XID = LogPattern("Xid (", r"Xid .*: (?:48|63|64|74|79|94|95|119),|Xid.*fallen off the bus")
+_ECC = LogPattern(
+    "rror",
+    r"uncorrectable (?:NVLink |ECC )?error(?: was| detected)?(?: encountered)?|Unable to determine the device handle",
+)
+_LOST = LogPattern("rror", r"GPU is lost|NVML.*: Unknown Error|CUDA_ERROR_ECC_UNCORRECTABLE")
+
+_gpu_lost = of_one_text(
+    "TL658",
+    "gpu-lost",
+    (_XID, _ECC, _LOST),
+    "a GPU failed or was taken from the container while it was used",
+    "run on another machine and have this one looked at (`dmesg | grep -i xid`); after `NVML: "
+    "Unknown Error` restart "
+    "the container, and update the NVIDIA container toolkit",
+    commands=("nvidia-smi -q -d ECC,PAGE_RETIREMENT", "dmesg | grep -i xid"),
+)
+
+
+_ORDINAL = LogPattern("rror", r"invalid device ordinal|CUDA_ERROR_INVALID_DEVICE|Invalid device id")
+_DUPLICATE = LogPattern("CUDA", r"Duplicate GPU detected ?: ?rank \d+ and rank \d+ both on CUDA device")
+
+_gpu_ordinal = of_one_text(
+    "TL660",
+    "gpu-ordinal",
+    (_ORDINAL, _DUPLICATE),
+    "more ranks than GPUs in the container, or a GPU's number on the host: inside they count from 0",
+    "let torchrun.nproc_per_node be the number of GPUs (or write {nproc_per_node} in command), "
+    "and set resources.gpus to it",
+)
+
+
+_IMEX = LogPattern("Cuda failure", r"Cuda failure (?:800|CUDA_ERROR_NOT_PERMITTED)? ?'operation not permitted'")
+_PIDFD = LogPattern("rror", r"pidfd_(?:open|getfd)\b.{0,80}(?:Operation not permitted|EPERM|failed|not support)")
+
+_gpu_peer_denied = of_stories(
+    "TL674",
+    "gpu-peer-denied",
+    (
+        Story(
+            (_PIDFD,),
+            "a process may not take over another's handle of GPU memory (pidfd_getfd), so tensors can't be shared",
+            "give the container the capability SYS_PTRACE (`--cap-add SYS_PTRACE`), or share without it: set env: "
+            "{PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:False'}",
+            LIKELY,
+        ),
+        Story(
+            (_IMEX,),
+            "the container may not use the channel through which GPUs of several nodes share memory (IMEX)",
+            "give it /dev/nvidia-caps-imex-channels (env NVIDIA_IMEX_CHANNELS: '0'; on Kubernetes a ComputeDomain), or "
+            "go without: set env: {NCCL_MNNVL_ENABLE: '0'}, where that is not it {NCCL_CUMEM_ENABLE: '0'}",
+            LIKELY,
+            ("ls -l /dev/nvidia-caps-imex-channels",),
+        ),
+    ),
+)
+
+
+_FORKED = LogPattern("CUDA in forked subprocess", r"Cannot re-initialize CUDA in forked subprocess")
+_INIT = LogPattern("CUDA", r"CUDA error: initialization error|CUDA_ERROR_NOT_INITIALIZED")
+
+
+def _cuda_in_fork(case: Case) -> Diagnosis | None:
+    """Match torch's text."""
+    hit = case.first(_FORKED) or case.first(_INIT, within=r"_worker_loop|DataLoader worker|popen_fork")
+    if hit is None:
+        return None
+    return Diagnosis(
+        "TL649",
+        "cuda-in-fork",
+        "a DataLoader worker touched CUDA, which does not survive the fork from the main process",
+        seen(hit),
+        "return CPU tensors from __getitem__ and collate_fn, and move them in the training loop with "
+        ".to(device, non_blocking=True); multiprocessing_context spawn costs a CUDA context in each worker",
+    )
+
+
+SYMPTOMS = (
+    Symptom("TL659", "gpu-driver", _gpu_driver),
+    Symptom("TL657", "gpu-missing", _gpu_missing),
+    Symptom("TL658", "gpu-lost", _gpu_lost),
+    Symptom("TL660", "gpu-ordinal", _gpu_ordinal),
+    Symptom("TL674", "gpu-peer-denied", _gpu_peer_denied),
+    Symptom("TL649", "cuda-in-fork", _cuda_in_fork),
+)

@@ -1,0 +1,261 @@
+"""What was refused before the first line of training ran, and what ended with a code of its own."""
+
+from __future__ import annotations
+
+from trainlaunch.container.preflight import STOP_MARKER
+from trainlaunch.diagnose.base.case import LIKELY, Case, Diagnosis, Symptom, seen
+from trainlaunch.diagnose.base.log_facts import Hit
+from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.exit_codes import (
+    EXIT_BEFORE_START,
+    EXIT_FILES_WRONG,
+    EXIT_NOT_EXECUTABLE,
+    EXIT_NOT_FOUND,
+    EXIT_TRY_ELSEWHERE,
+)
+
+MARKER = LogPattern(STOP_MARKER)
+
+
+def _config_refused(case: Case) -> Diagnosis | None:
+    """Match code 78 with the marker; without a code, the marker's own number."""
+    hit = next((each for each in case.hits(MARKER) if f"({EXIT_FILES_WRONG})" in each.text), None)
+    if hit is None or case.exit_code not in {EXIT_FILES_WRONG, None}:
+        return None
+    return Diagnosis(
+        "TL601",
+        "config-refused",
+        "the preflight stopped the job before its first line, because the job file can't work as it is",
+        seen(hit),
+        "change what that line names; another attempt would stop there too",
+    )
+
+
+def _machine_refused(case: Case) -> Diagnosis | None:
+    """Match code 75 with the marker; without a code, the marker's own number."""
+    hit = next((each for each in case.hits(MARKER) if f"({EXIT_TRY_ELSEWHERE})" in each.text), None)
+    if hit is None or case.exit_code not in {EXIT_TRY_ELSEWHERE, None}:
+        return None
+    return Diagnosis(
+        "TL616",
+        "machine-refused",
+        "the preflight stopped the job before its first line, because this machine can't run it now",
+        seen(hit),
+        "free what that line names and start again, or use another machine",
+    )
+
+
+def _own_exit_code(case: Case) -> Diagnosis | None:
+    """Match 75 and 78 without the marker."""
+    if case.exit_code not in {EXIT_TRY_ELSEWHERE, EXIT_FILES_WRONG} or case.first(MARKER):
+        return None
+    shown = seen("no `preflight stopped` line in the log")
+    return Diagnosis(
+        "TL615",
+        "own-exit-code",
+        f"the job itself ended with {case.exit_code}; the preflight had passed",
+        shown,
+        "look at the job's own last lines",
+    )
+
+
+_WORDS = LogPattern("Error", r"^(?:docker: )?Error(?: response from daemon)?: |^docker: Error", beside=True)
+_DAEMON = LogPattern("Error response from daemon", r"(?:^|docker: )Error response from daemon: ")
+_OCI = LogPattern("rror:", r"OCI runtime (?:create|exec|run) failed|OCI runtime error: ")
+_SHMSIZE = LogPattern("shm", r"cannot set shmsize when running in the .* IPC Namespace")
+_LAUNCH_ERROR_RUNTIME = LogPattern("rror: ", r"^Error: (?:crun|runc): .*OCI (?:permission denied|runtime)")
+_FLAG = LogPattern("rror:", r"^(?:docker|podman): .*(?:unknown flag|invalid argument|invalid reference format)")
+_PYXIS = LogPattern(
+    "rror: pyxis",
+    r"pyxis: (?:couldn't start container|failed to import docker image|container start failed|child \d+ failed)",
+)
+_ENROOT = LogPattern("rror: pyxis:  ", r"error: pyxis:\s{2,}(?P<words>(?!\[INFO\]).*)")
+_LAUNCH_ERROR_APPTAINER = LogPattern(
+    "FATAL:  ",
+    r"FATAL:\s+(?P<words>(?:container creation failed|could not open image|while (?:making|handling|loading)|Unable "
+    r"to|image ).*)",
+)
+_ROOT = LogPattern("to run as root", r"mpirun has detected an attempt to run as root")
+PODMANS = frozenset({EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND})  # where its runtime refuses the container
+
+
+def _launch_error(case: Case) -> Diagnosis | None:
+    """Match 125: by the engine's words where there are any, else as the job's own code."""
+    evidence = case.evidence
+    cluster = _of_cluster(case)
+    if cluster is not None:
+        return cluster
+    if not evidence.where.on_this_machine:
+        return None  # a cluster's own reasons are symptoms of their own
+    hit = case.first(_DAEMON, _SHMSIZE, _OCI, _LAUNCH_ERROR_RUNTIME, _FLAG)
+    refused = case.exit_code in {EXIT_BEFORE_START, None} or (
+        case.exit_code in PODMANS and case.first(_LAUNCH_ERROR_RUNTIME)
+    )
+    if not refused or (case.exit_code is None and hit is None):
+        return None
+    told = evidence.error or hit or case.first(_WORDS)
+    if told:
+        fix = "change the setting that the engine names; retrying does not help"
+        if case.first(_SHMSIZE):
+            fix = "delete ipc host and keep shm_size: podman refuses the two together, docker would ignore the size"
+        return Diagnosis(
+            "TL602",
+            "launch-error",
+            "the engine refused to start the container; no line of training ran",
+            seen(told),
+            fix,
+        )
+    return Diagnosis(
+        "TL602",
+        "launch-error",
+        "the job itself ended with 125, the code that engines use for a container that could not start",
+        seen("the container ran and its first process returned 125"),
+        "look at the job's own last lines",
+        LIKELY,
+    )
+
+
+def _of_cluster(case: Case) -> Diagnosis | None:
+    """Match pyxis and Apptainer: the last of their lines that says what failed."""
+    if (refused := case.first(_ROOT)) is not None:
+        fix = "pass `--allow-run-as-root` to mpirun, or let the container run as another user"
+        return Diagnosis("TL602", "launch-error", "mpirun does not start anything as root", seen(refused), fix)
+    hit = case.first(_LAUNCH_ERROR_APPTAINER)
+    runner, sentence = "Apptainer", "Apptainer could not start the container; no line of training ran"
+    if hit is None and case.first(_PYXIS) is not None:
+        runner, sentence = "pyxis", "pyxis could not start the container; no line of training ran"
+        told = case.hits(_ENROOT)
+        hit = told[-1] if told else case.first(_PYXIS)
+    if hit is None:
+        return None
+    words = hit.match.groupdict().get("words") or hit.text
+    fix = f"change what {runner} names: {words.strip()}"
+    if "failed to execute" in words:
+        fix = (
+            "the image has no such shell, or an ENTRYPOINT that needs it: use `srun "
+            "--no-container-entrypoint`, or another"
+        )
+    return Diagnosis("TL602", "launch-error", sentence, seen(hit), fix)
+
+
+_PODMANS_INIT = LogPattern("o such file", r"catatonit.*failed to exec pid1: No such file")  # ends with 1
+_NO_SHELL = LogPattern(
+    "o such file", r"exec /bin/sh failed|catatonit.*failed to exec pid1|exec: \"/bin/sh\": .*no such file"
+)
+_MISSING = LogPattern("ot found", r"not found", beside=True)
+_NO_FILE = LogPattern("o such file", beside=True)
+_DENIED = LogPattern("enied", r"[Pp]ermission denied", beside=True)
+_FORMAT = LogPattern("rror", r"[Ee]xec format error")
+_SCRIPT = LogPattern("ot found", r"^script: .*not found")
+_INTERPRETER = LogPattern("ot found", r"exec: (?:line \d+: )?/.*not found")
+_ENGINE = LogPattern("ot found", r'exec: "[^"]+": executable file not found')
+_ENGINE_STAT = LogPattern("o such file", r'exec: "[^"]+": stat .*no such file')
+_ENGINE_DENIED = LogPattern("enied", r'exec: "[^"]+": permission denied')
+_SLURM = LogPattern(
+    "rror",
+    r"slurmstepd: error: execve\(\): (?P<program>.{1,200}?): (?:No such file or directory|Permission denied"
+    r"|Exec format)",
+)
+_SRUN = LogPattern("srun: fatal: ", r"srun: fatal: Can not execute (?P<program>\S+)")
+_COMMAND_NOT_STARTED_APPTAINER = LogPattern(
+    "FATAL:  ", r'FATAL:\s+"?(?P<program>[\w./-]+)"?: executable file not found in \$PATH'
+)
+_COMMAND_NOT_STARTED_RUNTIME = LogPattern(
+    "rror: ", r"^Error: (?:(?:crun|runc)\b(?!.*executable file)|setting up CDI|preparing container)"
+)  # Podman's 126 and 127 for a refusal
+
+
+def _command_not_started(case: Case) -> Diagnosis | None:
+    """Match 126, 127, the engines' texts, and an image for another CPU; a script may return the codes itself."""
+    engine = case.first(_ENGINE, _ENGINE_STAT, _ENGINE_DENIED)
+    if engine is None and case.first(_COMMAND_NOT_STARTED_RUNTIME) is not None:
+        return None
+    slurm = case.first(_SLURM, _SRUN, _COMMAND_NOT_STARTED_APPTAINER)
+    if slurm is not None:
+        return _not_there(slurm)
+    wrong_cpu = case.first(_FORMAT)
+    if wrong_cpu is not None and case.exit_code != 0:
+        sentence = "the program is built for another CPU than this machine's, or is a script without a `#!` line"
+        fix = "use an image for this platform (`docker image inspect -f '{{.Architecture}}' IMAGE`), or add `#!/bin/sh`"
+    elif case.exit_code == EXIT_NOT_FOUND or engine is not None or (case.exit_code == 1 and case.first(_PODMANS_INIT)):
+        sentence, fix = _not_found(case)
+    elif case.exit_code == EXIT_NOT_EXECUTABLE:
+        sentence = "the command was found and could not be executed"
+        fix = "give it execute permission (`chmod +x`), or start it with its interpreter, like [python, train.py]"
+    else:
+        return None
+    hits = case.hits(_MISSING, _NO_FILE, _DENIED, _FORMAT)
+    shown = case.first(_NO_SHELL) or engine or (hits[-1] if hits else None)
+    return Diagnosis(
+        "TL614", "command-not-started", sentence, seen(shown or f"exit code {case.exit_code}"), fix, LIKELY
+    )
+
+
+def _not_there(hit: Hit) -> Diagnosis:
+    """Return what Slurm and Apptainer say of a program: both look inside of the container, and srun before it too."""
+    program = hit.match["program"]
+    denied = "ermission denied" in hit.text
+    sentence = (
+        f"{program} may not be executed there" if denied else f"there is no program {program} where the task runs"
+    )
+    fix = (
+        f"give the path that {program} has inside of the container or on the node, or install it there; with pyxis "
+        f"srun "
+        "looks for it on the submitting host too, so start it by `bash -c '…'`"
+    )
+    return Diagnosis("TL614", "command-not-started", sentence, seen(hit), f"`chmod +x {program}`" if denied else fix)
+
+
+def _not_found(case: Case) -> tuple[str, str]:
+    where = case.evidence.where
+    if case.first(_NO_SHELL):
+        return "the image has no /bin/sh, which the preflight needs", "use an image with a shell; busybox is enough"
+    if case.first(_SCRIPT):
+        return "a command of the script was not found", "correct the line that is named, or install the command"
+    place, whose = ("in the image", "the image's") if where.starts_container else ("on this host", "your shell's")
+    fix = f"correct the first word of command, or install it {place}; it is looked up on {whose} PATH"
+    if case.first(_INTERPRETER):
+        fix += "; of a script it may be the `#!` interpreter that is missing"
+    return f"the command was not found {place}", fix
+
+
+_ARGPARSE = LogPattern(
+    ": error: ",
+    r"^(?P<program>[\w./ -]{1,120}): error: (?P<words>(?:unrecognized arguments|the following arguments are required"
+    r"|argument [^:]+|ambiguous option|one of the arguments|invalid choice|too few arguments|expected \w+ argument).*)",
+)
+_CLICK = LogPattern(
+    "Error: ", r"^Error: (?P<words>(?:No such option|Missing (?:option|argument|parameter)|Invalid value for) .*)"
+)
+_HYDRA = LogPattern("rror", r"(?P<words>Could not override '[^']+'.*|(?:LexerNoViableAlt|mismatched input) .*)")
+_PARSER = LogPattern(
+    "rror: ", r"ValueError: (?P<words>Some specified arguments are not used by the HfArgumentParser: .*)"
+)
+
+
+def _arguments_refused(case: Case) -> Diagnosis | None:
+    """Match the words of argument parsers, which end with 2."""
+    hit = case.first(_ARGPARSE, _CLICK, _HYDRA, _PARSER)
+    if hit is None or case.exit_code == 0:
+        return None
+    program = (hit.match.groupdict().get("program") or "the script").strip()
+    return Diagnosis(
+        "TL675",
+        "arguments-refused",
+        f"{program} does not take the arguments that it was given: {hit.match['words'].strip()}",
+        seen(hit),
+        f"correct the arguments of command; `{program} --help` lists them"
+        if program != "the script"
+        else "correct the arguments of command; its --help lists them",
+        LIKELY if case.exit_code not in {1, 2} else "certain",
+    )
+
+
+SYMPTOMS = (
+    Symptom("TL601", "config-refused", _config_refused),
+    Symptom("TL616", "machine-refused", _machine_refused),
+    Symptom("TL615", "own-exit-code", _own_exit_code),
+    Symptom("TL602", "launch-error", _launch_error),
+    Symptom("TL614", "command-not-started", _command_not_started),
+    Symptom("TL675", "arguments-refused", _arguments_refused),
+)
