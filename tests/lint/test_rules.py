@@ -19,7 +19,11 @@ OWN: list[tuple[str, str, str, int]] = [
     # rule, kind, text, how often it speaks
     ("shm-size-missing", "shell", RUN + "--gpus all t:1 torchrun train.py", 1),
     ("shm-size-missing", "shell", RUN + "t:1 python train.py --num_workers=4", 1),
-    ("shm-size-missing", "shell", RUN + "-e NUM_WORKERS=4 t:1 python main.py", 1),
+    ("shm-size-missing", "shell", RUN + "-e NUM_WORKERS=4 t:1 python train.py", 1),
+    ("shm-size-missing", "shell", RUN + "-e NUM_WORKERS=4 t:1 python main.py", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus 2 t:1 accelerate launch inference_api.py", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus all -p 80:80 t:1 torchrun serve.py", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus 2 vllm/vllm-openai:1 --tensor-parallel-size 2", 1),
     ("shm-size-missing", "shell", RUN + "t:1 bash -c 'cd /app && python train.py --workers 2'", 1),
     ("shm-size-missing", "shell", RUN + "--gpus all --shm-size=1g t:1 torchrun train.py", 0),
     ("shm-size-missing", "shell", RUN + "--gpus all --tmpfs /dev/shm:size=1g t:1 torchrun train.py", 0),
@@ -244,8 +248,9 @@ def test_every_rule_has_near_misses() -> None:
     [
         (RUN + "t:1 python train.py --num-workers 4", "error"),
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "warning"),
-        (RUN + "--gpus 4 t:1", "warning"),
-        (RUN + "--gpus 1 t:1", "info"),
+        (RUN + "--gpus 4 t:1", "info"),
+        (RUN + "--gpus all t:1 python train.py", "warning"),
+        (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py", "error"),
     ],
 )
 def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: str) -> None:

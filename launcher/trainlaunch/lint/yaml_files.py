@@ -17,6 +17,7 @@ from trainlaunch.lint.edits import Budget, yaml_edits
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.container_facts import engine_text
+from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
@@ -26,7 +27,7 @@ from trainlaunch.rules.sources.source_text import (
     items_in,
     text_at,
 )
-from trainlaunch.rules.sources.training_commands import SHELLS, Argv, argv_of, argvs_of, commands_in
+from trainlaunch.rules.sources.training_commands import SHELLS, argv_of, argvs_of, commands_in
 from trainlaunch.units import format_size
 from trainlaunch.yamltree.changes import Change, Insert, Set
 from trainlaunch.yamltree.text_file import MAX_BYTES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from trainlaunch.rules.base.text_rule import TextRule
+from trainlaunch.rules.sources.purpose import purpose_of
 from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
 from trainlaunch.rules.texts import (
     commands,
@@ -49,13 +50,16 @@ _CAUSES: dict[TextRule, tuple[TextRule, ...]] = {
 
 def findings_of(file: SourceText, groups: Collection[str] = (DEFECTS,)) -> tuple[TextFinding, ...]:
     """Return what the rules of these groups say of a text, in its order."""
+    file = file._replace(containers=tuple(each._replace(purpose=purpose_of(each)) for each in file.containers))
     found = {rule: tuple(rule.check(file)) for rule in RULES if rule.group in groups}
     for rule, causes in _CAUSES.items():
         told = {each.place for cause in causes for each in found.get(cause, ()) if each.place}
         found[rule] = tuple(each for each in found.get(rule, ()) if each.place not in told)
     if found.get(shm_mounts.claim_template_of_memory):  # the mount of what is no memory follows from it
         found[shm_mounts.shm_on_disk] = ()
-    return in_order(each for rule in RULES for each in found.get(rule, ()))
+    purposes = {each.workload.place: each.purpose for each in file.containers}
+    kept = (each for rule in RULES for each in found.get(rule, ()) if each.group in groups)
+    return in_order(each._replace(purpose=purposes.get(each.place)) for each in kept)
 
 
 def in_order(findings: Iterable[TextFinding]) -> tuple[TextFinding, ...]:

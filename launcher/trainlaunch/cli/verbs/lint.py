@@ -73,7 +73,9 @@ def _sum(results: Sequence[Linted], findings: Iterable[TextFinding]) -> str:
 def _json(finding: TextFinding) -> Mapping[str, object]:
     (content,) = as_json([finding.diagnostic])
     edits = [{"span": span_json(each.span), "text": each.text} for each in finding.edits]
-    return {"code": content["code"], "name": finding.name, **content, "edits": edits, "safe": finding.safe}
+    known = {"verdict": finding.purpose.verdict, "signs": list(finding.purpose.signs)} if finding.purpose else None
+    more = {} if known is None else {"purpose": known}
+    return {"code": content["code"], "name": finding.name, **content, "edits": edits, "safe": finding.safe, **more}
 
 
 def _sarif(findings: Sequence[TextFinding]) -> str:

@@ -9,7 +9,8 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Known, stated
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
-from trainlaunch.rules.sources.container_facts import command_span, has_gpu, is_fragment, trains, workers_of
+from trainlaunch.rules.sources.container_facts import command_span, has_gpu, is_fragment
+from trainlaunch.rules.sources.purpose import trains, workers_of
 from trainlaunch.rules.sources.source_text import KUBERNETES, PRACTICE, SourceContainer, at
 from trainlaunch.rules.sources.training_commands import program_of, stated_ranks
 from trainlaunch.units import counted

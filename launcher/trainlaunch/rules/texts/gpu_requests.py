@@ -11,7 +11,8 @@ from trainlaunch.formats.workload import Known, Unknown, stated
 from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
-from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_fragment, trains
+from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_fragment
+from trainlaunch.rules.sources.purpose import trains
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
@@ -19,6 +20,7 @@ from trainlaunch.rules.sources.scripts import (
     datasets,
     has_workers,
     is_guarded,
+    is_used,
     loaders,
     method,
     name_of,
@@ -28,6 +30,8 @@ from trainlaunch.rules.sources.scripts import (
 from trainlaunch.rules.sources.source_text import SourceText
 
 _OPENS = frozenset({"open", "io.open", "h5py.File", "lmdb.open", "tarfile.open", "zipfile.ZipFile", "sqlite3.connect"})
+# Of which each process moves one offset, by seek and read; readers of HDF5 and LMDB read at places of their own.
+_SHARED = frozenset({"open", "io.open", "tarfile.open", "zipfile.ZipFile"})
 _COUNTS = frozenset({"os.cpu_count", "cpu_count", "multiprocessing.cpu_count", "mp.cpu_count", "psutil.cpu_count"})
 
 
@@ -44,11 +48,19 @@ def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
         shared = {name_of(each) for each in attributes} - stored
         for name, value in _opened(method(owner, "__init__")):
             if name in shared:
+                certain = (
+                    name_of(value.func) in _SHARED and is_used(file, owner.name) and "worker_init_fn" not in file.text
+                )
                 yield Problem(
                     f"{name} is opened in __init__ and read in __getitem__, so all workers share one handle",
                     HANDLE_FIX,
                     HANDLE_WHY,
                     span=span_of(file, value),
+                    severity=None
+                    if certain
+                    else Severity.WARNING
+                    if name_of(value.func) != "lmdb.open"
+                    else Severity.INFO,
                 )
 
 
@@ -66,11 +78,13 @@ def cuda_in_worker(file: SourceText) -> Iterator[Problem]:
     for owner in datasets(file.tree) if has_workers(file.tree) else ():
         for node in _walk(method(owner, "__getitem__")):
             if isinstance(node, ast.Call) and _moves(node):
+                spawned = re.search(r"spawn|forkserver|is_available\(\)", file.text) is not None
                 yield Problem(
                     "__getitem__ uses CUDA, and it runs in the workers of the loader",
                     CUDA_FIX,
                     CUDA_WHY,
                     span=span_of(file, node),
+                    severity=Severity.INFO if spawned else None if is_used(file, owner.name) else Severity.WARNING,
                 )
 
 
@@ -86,6 +100,7 @@ def _moves(call: ast.Call) -> bool:
 def seed_without_worker(file: SourceText) -> Iterator[Problem]:
     """Torch's seed is divided by 2**32."""
     for node in _walk(file.tree):
+        # Outside of a loader's worker there is one process, and nothing to tell apart.
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv) or not _is_32_bits(node.right):
             continue
         if isinstance(node.left, ast.Call) and name_of(node.left.func).rpartition(".")[2] == "initial_seed":
@@ -94,6 +109,7 @@ def seed_without_worker(file: SourceText) -> Iterator[Problem]:
                 "write initial_seed() % 2**32",
                 "the seeds of workers differ in their low bits alone, which the division drops",
                 span=span_of(file, node),
+                severity=None if "worker" in file.text else Severity.INFO,
             )
 
 
