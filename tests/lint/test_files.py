@@ -54,7 +54,7 @@ def test_what_a_repository_names_is_not_waited_for(tmp_path: Path, trainlaunch: 
     os.mkfifo(tmp_path / ".gitignore")
     os.mkfifo(tmp_path / "patch.yaml")
     (tmp_path / "kustomization.yaml").write_text("patches:\n  - path: patch.yaml\n")
-    assert "error[TL395]: no file that lint reads" in trainlaunch("lint", ".", cwd=tmp_path).stderr
+    assert "error[TL395]: nothing that lint reads" in trainlaunch("lint", ".", cwd=tmp_path).stderr
 
 
 def test_hidden_folders_and_links_are_not_entered(tmp_path: Path) -> None:
@@ -113,7 +113,9 @@ def test_a_stated_kind_counts(trainlaunch: Runs, tmp_path: Path) -> None:
     """--kind reads what neither name nor content tells."""
     path = tmp_path / "notes.txt"
     path.write_text("docker run --shm-size=16 x:1\n")
-    assert trainlaunch("lint", str(path)).returncode == 0
+    unread = trainlaunch("lint", str(path))
+    assert (unread.returncode, "error[TL395]" in unread.stderr) == (2, True)
+    assert trainlaunch("lint", "--files-from-hook", str(path)).returncode == 0
     done = trainlaunch("lint", str(path), "--kind", "shell", "-o", "concise")
     assert (done.returncode, done.stdout.split(": ", 1)[1].split(":")[0]) == (1, "error TL302")
 

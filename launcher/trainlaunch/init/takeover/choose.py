@@ -8,8 +8,10 @@ from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
+from trainlaunch.lint.document_kinds import JOB_FILE
 from trainlaunch.lint.file_kinds import TEMPLATE, FileKind
-from trainlaunch.lint.linter import MAX_BYTES, UnreadableText, lint_bytes, read_text
+from trainlaunch.lint.linter import MAX_BYTES, lint_bytes
+from trainlaunch.lint.readers import UnreadableText, read_text
 from trainlaunch.render.header import read_header
 from trainlaunch.rules.sources.source_text import (
     DOCKERFILE,
@@ -81,6 +83,9 @@ def _read(data: bytes, name: str) -> SourceText:
     kind = read.name if isinstance(read, FileKind) else read.kind
     if kind is None:
         raise _rejected("TL382", f"{name} is not a text that can be taken over", _FIX, Span(name, 1, 1, 1, 1))
+    if kind == JOB_FILE:
+        fix = f"use it as it is: `trainlaunch plan {name}`"
+        raise _rejected("TL382", f"{name} is a job file already", fix, Span(name, 1, 1, 1, 1))
     if isinstance(read, SourceText) and text.encode() == data:
         return read
     # lint says why, and where.

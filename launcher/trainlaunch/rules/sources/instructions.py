@@ -10,7 +10,7 @@ from trainlaunch.rules.sources.source_text import Instruction, SourceText
 from trainlaunch.rules.sources.training_commands import shell_text
 
 _NO_ENTRYPOINT = re.compile(
-    r"(?:docker\.io/)?(?:library/)?(?:python|ubuntu|debian|pytorch/pytorch|continuumio/\w+)(?:[:@]|$)"
+    r"(?:docker\.io/)?(?:library/)?(?:python|ubuntu|debian|nvidia\/cuda|pytorch/pytorch|continuumio/\w+)(?:[:@]|$)"
 )
 
 

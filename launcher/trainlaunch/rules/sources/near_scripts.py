@@ -15,16 +15,14 @@ from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.units import MIB
 
 _TORCH = re.compile(
-    r"^\s*(?:import|from)\s+(?:torch|lightning|pytorch_lightning|transformers|accelerate)\b", re.MULTILINE
+    r"^[ \t]*(?:import|from) (?:torch|lightning|pytorch_lightning|transformers|accelerate)\b", re.MULTILINE
 )
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
 )
 _LOADER = re.compile(r"\bDataLoader\(")
-_WORKERS = re.compile(
-    r"\bnum_workers\b[\"']?\s*[=:,]\s*(?:(?:type=int|int)\s*,\s*)?(?:default\s*=\s*)?([\w.()\[\]\"']+)"
-)
+_WORKERS = re.compile(r"\bnum_workers\b[\"']?[ ]?[=:,][ ]?(?:type=int,[ ]?)?(?:default=)?([\w.()]+)")
 _ANY_WORKERS = re.compile(r"workers", re.IGNORECASE)
 _DEEPEST = 6  # folders above a text that are looked into
 

@@ -20,7 +20,7 @@ from trainlaunch.rules.sources.training_commands import is_training, loader_work
 _SERVING_IMAGE = re.compile(
     r"(?:^|[/_.-])(?:vllm(?:-openai)?|sglang|text-generation-inference|tgi|text-embeddings-inference|tei|tritonserver"
     r"|triton-?(?:inference-?)?server|torchserve|ollama|llama[._-]?cpp|localai|open-?webui|comfyui|infinity|lmdeploy|xinference"
-    r"|nim|kserve|seldon|bentoml|\w*-?inference|\w*-?serv(?:e|ing|er)|\w*-?api|frontend|backend|whisper\w*|stable-diffusion-webui)"
+    r"|nim|kserve|seldon|bentoml|inference|serve|serving|server|api|frontend|backend|whisper|stable-diffusion-webui)"
     r"(?:[/_.:@-]|$)"
 )
 _OTHER_IMAGE = re.compile(
