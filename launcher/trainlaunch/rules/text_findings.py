@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
+from trainlaunch.kinds import CONFIG_MAP
 from trainlaunch.rules.base.text_rule import TextRule
 from trainlaunch.rules.sources.purpose import purpose_of
-from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
+from trainlaunch.rules.sources.source_text import DEFECTS, KUBERNETES, SourceText, TextFinding, at, entries_in, text_at
 from trainlaunch.rules.texts import (
     commands,
     compose_values,
@@ -19,6 +20,7 @@ from trainlaunch.rules.texts import (
     shm_mounts,
     stated_sizes,
 )
+from trainlaunch.yamltree.tolerant import Scalar
 
 FAMILIES = (
     commands,
@@ -50,7 +52,9 @@ _CAUSES: dict[TextRule, tuple[TextRule, ...]] = {
 
 def findings_of(file: SourceText, groups: Collection[str] = (DEFECTS,)) -> tuple[TextFinding, ...]:
     """Return what the rules of these groups say of a text, in its order."""
-    file = file._replace(containers=tuple(each._replace(purpose=purpose_of(each)) for each in file.containers))
+    carried = dict(_carried(file))
+    weighed = (each._replace(purpose=purpose_of(each, carried)) for each in file.containers)
+    file = file._replace(containers=tuple(weighed))
     found = {rule: tuple(rule.check(file)) for rule in RULES if rule.group in groups}
     for rule, causes in _CAUSES.items():
         told = {each.place for cause in causes for each in found.get(cause, ()) if each.place}
@@ -60,6 +64,15 @@ def findings_of(file: SourceText, groups: Collection[str] = (DEFECTS,)) -> tuple
     purposes = {each.workload.place: each.purpose for each in file.containers}
     kept = (each for rule in RULES for each in found.get(rule, ()) if each.group in groups)
     return in_order(each._replace(purpose=purposes.get(each.place)) for each in kept)
+
+
+def _carried(file: SourceText) -> Iterator[tuple[str, str]]:
+    """Yield the scripts that ConfigMaps of a text carry, by their names."""
+    for root in file.nodes if file.kind == KUBERNETES else ():
+        held = entries_in(at(root, "data")) if text_at(root, "kind") == CONFIG_MAP.name else {}
+        yield from (
+            (name, each.text) for name, each in held.items() if isinstance(each, Scalar) and name.endswith(".py")
+        )
 
 
 def in_order(findings: Iterable[TextFinding]) -> tuple[TextFinding, ...]:

@@ -6,13 +6,14 @@ Two that don't stem from the same word make training certain, and only then is a
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.rules.sources.container_facts import has_gpu, is_torch_image
-from trainlaunch.rules.sources.near_scripts import NearScript, near_script
+from trainlaunch.rules.sources.near_scripts import NearScript, near_script, shown_by, written_inside
 from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, UNKNOWN, Argv, program, work_of
 from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer
 from trainlaunch.rules.sources.training_commands import is_training, loader_workers, stated_ranks, stated_workers
@@ -56,10 +57,16 @@ _NOT_SERVING = frozenset(
 _HTTP = re.compile(r"\bcurl\b|\bwget\b|https?://|urllib|requests\.get")
 
 
-def purpose_of(container: SourceContainer) -> Purpose:
-    """Return what a container is for, with the signs that say so."""
+def purpose_of(container: SourceContainer, carried: Mapping[str, str] = {}) -> Purpose:
+    """Return what a container is for, with its signs; `carried` are scripts that its text carries by name."""
+    scripts = [*filter(None, (_near(container, each, carried) for each in container.argvs))]
+    scripts += filter(None, [written_inside(container.argv)])
+    stated = [each.workers for each in scripts if each.workers is not None]
+    return _weighed(container, scripts)._replace(seen=bool(scripts), workers=max(stated, default=None))
+
+
+def _weighed(container: SourceContainer, scripts: list[NearScript]) -> Purpose:
     found = [work_of(each) for each in container.argvs]
-    scripts = list(filter(None, (_near(container, each) for each in container.argvs)))
     serving = list(_signs_of_serving(container.workload, container))
     image = stated(container.workload.image) or ""
     if any(kind == SERVING for kind, _ in found) or any(each.serves for each in scripts):
@@ -108,13 +115,6 @@ def workers_of(container: SourceContainer) -> int | None:
     return stated_workers(container.argvs, env)
 
 
-def workers_of_scripts(container: SourceContainer) -> int | None:
-    """Return the workers that the scripts of its commands state, where they lie beside the text; None where unknown."""
-    scripts = list(filter(None, (_near(container, each) for each in container.argvs)))
-    stated = [each.workers for each in scripts if each.trains or each.workers is not None]
-    return max((each for each in stated if each is not None), default=None) if stated else None
-
-
 def ranks_of(container: SourceContainer) -> int:
     """Return the training processes that a container's launcher starts, 1 where nothing says a number."""
     return stated_ranks(container.argvs) or 1
@@ -124,8 +124,11 @@ def _all_other(found: list[tuple[str, tuple[str, ...]]]) -> bool:
     return bool(found) and all(kind == OTHER for kind, _ in found)
 
 
-def _near(container: SourceContainer, argv: Argv) -> NearScript | None:
+def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) -> NearScript | None:
     script = program(argv).script
+    text = carried.get(posixpath.basename(script)) if script else None
+    if text is not None:
+        return shown_by(text)
     return near_script(container.workload.span.file, script) if script else None
 
 

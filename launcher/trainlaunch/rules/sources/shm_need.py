@@ -14,7 +14,6 @@ from trainlaunch.rules.sources.purpose import (
     is_torch_base,
     ranks_of,
     workers_of,
-    workers_of_scripts,
 )
 from trainlaunch.rules.sources.source_text import SourceContainer
 from trainlaunch.rules.sources.training_commands import program_of
@@ -24,7 +23,7 @@ _INTERACTIVE = frozenset(
     {"", "bash", "sh", "zsh", "sleep", "tail", "jupyter", "jupyter-lab", "jupyter-notebook", "start-notebook.sh"}
 )
 LONE_GPU = "a GPU; one process without workers is right without"
-_ENOUGH = 2  # signs, beyond which a lone GPU without a word on workers is an error
+_ENOUGH = 2  # signs, beyond which a lone GPU is an error where nothing can tell the workers
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
 _SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
 
@@ -56,7 +55,7 @@ def need(container: SourceContainer, beside: Beside) -> tuple[Severity | None, s
 
 def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
     workload, workers, ranks = container.workload, workers_of(container), ranks_of(container)
-    shown = workers_of_scripts(container) if workers is None else workers
+    shown = container.purpose.workers if workers is None else workers
     count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
     certain = Severity.ERROR if torch else Severity.WARNING
     if workers or shown:
@@ -73,7 +72,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
     if count is not None and count > 1:
         return Severity.WARNING, f"training with {count} GPUs"
-    grave = torch and shown is None and len(container.purpose.signs) > _ENOUGH
+    grave = torch and not container.purpose.seen and len(container.purpose.signs) > _ENOUGH
     return Severity.ERROR if grave else Severity.WARNING, "a training command with GPUs"
 
 

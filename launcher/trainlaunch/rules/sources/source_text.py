@@ -48,10 +48,15 @@ class Instruction(NamedTuple):
 
 
 class Purpose(NamedTuple):
-    """What a container is for: TRAINING, SERVING, OTHER or UNKNOWN of `programs`, and the signs that say so."""
+    """What a container is for: TRAINING, SERVING, OTHER or UNKNOWN of `programs`, and the signs that say so.
+
+    `seen` is whether a script of its commands lies beside the text or in it; `workers` are those that it states.
+    """
 
     verdict: str
     signs: tuple[str, ...] = ()
+    seen: bool = False
+    workers: int | None = None
 
 
 class SourceContainer(NamedTuple):
