@@ -115,7 +115,7 @@ OWN: list[tuple[str, str, str, int]] = [
     ("ipc-with-size", "compose", "services:\n  t: {image: x, ipc: shareable, shm_size: 1g}\n", 0),
     ("ipc-of-host", "shell", RUN + "--ipc=host t:1", 1),
     ("ipc-of-host", "shell", RUN + "--ipc=host --shm-size=1g t:1", 0),
-    ("ipc-of-host", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED, spec="hostIPC: true"), 0),
+    ("ipc-of-host", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED, spec="hostIPC: true"), 1),
     ("ipc-of-host", "kubernetes", pod(spec="hostIPC: false"), 0),
     ("size-in-podman-pod", "shell", "podman run --pod p --shm-size 8g t:1", 1),
     ("size-in-podman-pod", "shell", "podman run --pod p t:1", 0),

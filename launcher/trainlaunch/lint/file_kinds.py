@@ -100,7 +100,8 @@ def kind_of(name: str, text: str, forced: str | None = None) -> FileKind:
     if path.suffix == ".json":
         return _json_kind(path, text)
     if path.suffix == ".py":
-        return FileKind(TRAINING_SCRIPT if "DataLoader" in text or "initial_seed" in text else None)
+        loads = "DataLoader" in text or "initial_seed" in text or ("SIGTERM" in text and "import torch" in text)
+        return FileKind(TRAINING_SCRIPT if loads else None)
     by_name = _by_name(path)
     content = by_name is None and (name == "-" or not path.suffix or text.startswith("#!"))
     return _by_content(path, text) if content else FileKind(by_name)

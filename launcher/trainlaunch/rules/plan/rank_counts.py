@@ -12,6 +12,7 @@ from trainlaunch.plan.workers_and_threads import shares_cpus, whole_cpus
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import counted
 
+_CROWDED = 2  # workers for each CPU: those of one loader are often idle while another one runs
 PREFETCH = "{prefetch_factor}"
 
 
@@ -72,13 +73,22 @@ def ranks_not_stated(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL206", Severity.WARNING)
 def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
-    """The stated workers of one loader, over all ranks, outnumber the CPUs."""
+    """The stated workers of one loader, over all ranks, outnumber the CPUs, or those of all loaders by far."""
     ranks, cpus = plan.ranks.value, whole_cpus(plan.job) or 0
     if shares_cpus(plan):
         workers = f"{counted(plan.stated_processes, 'DataLoader worker')} ({counted(ranks, 'rank')})"
         yield Problem(
             f"{workers} share resources.cpus {cpus}",
             f"set data_loader.num_workers to {max(1, cpus // ranks)}, or delete it",
+            "workers beyond the CPUs only take turns, and each costs memory",
+            "data_loader.num_workers",
+        )
+    elif cpus and plan.processes > _CROWDED * cpus and plan.stated_processes:
+        loaders = len(plan.job.data_loader.loaders)
+        yield Problem(
+            f"{counted(plan.processes, 'DataLoader worker')} ({counted(ranks, 'rank')}, {counted(loaders, 'loader')} "
+            f"alive together) share resources.cpus {cpus}",
+            f"set data_loader.num_workers to {max(1, cpus // (ranks * loaders))}, or loaders_run: in_turn if they do",
             "workers beyond the CPUs only take turns, and each costs memory",
             "data_loader.num_workers",
         )

@@ -31,6 +31,7 @@ from trainlaunch.rules.sources.source_text import SourceText
 
 _OPENS = frozenset({"open", "io.open", "h5py.File", "lmdb.open", "tarfile.open", "zipfile.ZipFile", "sqlite3.connect"})
 # Of which each process moves one offset, by seek and read; readers of HDF5 and LMDB read at places of their own.
+_PAIR = 2  # a signal and its handler
 _SHARED = frozenset({"open", "io.open", "tarfile.open", "zipfile.ZipFile"})
 _COUNTS = frozenset({"os.cpu_count", "cpu_count", "multiprocessing.cpu_count", "mp.cpu_count", "psutil.cpu_count"})
 
@@ -164,6 +165,30 @@ def _is_run_through(tree: ast.Module, made: ast.stmt, call: ast.Call) -> bool:
             if isinstance(node, ast.For) and (node.iter is call or (name_of(node.iter) in names - {""})):
                 return True
     return False
+
+
+@text_rule("TL376", Severity.WARNING)
+def sigterm_ends_with_zero(file: SourceText) -> Iterator[Problem]:
+    """A handler of SIGTERM ends the process as if training were done."""
+    named = {each.name: each for each in _walk(file.tree) if isinstance(each, ast.FunctionDef)}
+    for call in _walk(file.tree):
+        if not isinstance(call, ast.Call) or name_of(call.func) != "signal.signal" or len(call.args) < _PAIR:
+            continue
+        handler = named.get(name_of(call.args[1]).rpartition(".")[2])
+        ends = [each for each in _walk(handler) if isinstance(each, ast.Call) and _ends_with_zero(each)]
+        if name_of(call.args[0]).endswith("SIGTERM") and ends:
+            yield Problem(
+                "the handler of SIGTERM ends with 0, as finished training does",
+                "end with 143, or another code that restart.on_exit_codes names",
+                "on Kubernetes the Job of an evicted pod is then Complete, and nothing trains on",
+                span=span_of(file, ends[0]),
+            )
+
+
+def _ends_with_zero(call: ast.Call) -> bool:
+    value = call.args[0] if call.args else None
+    zero = value is None or (isinstance(value, ast.Constant) and value.value in {0, None})
+    return name_of(call.func) in {"sys.exit", "exit", "os._exit", "quit"} and zero
 
 
 @text_rule("TL345", Severity.WARNING)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.quantities import is_shm
-from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, Known
+from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, SIZE, UNSIZED, Known
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, pod_rule, text_rule
 from trainlaunch.rules.sources.container_facts import command_span, may_mount, size_text, suggested_shm
@@ -236,6 +236,14 @@ def ipc_with_size(container: SourceContainer) -> Iterator[Problem]:
 def ipc_of_host(container: SourceContainer) -> Iterator[Problem]:
     """A container, once a pod, has the host's /dev/shm and no size beside it."""
     workload, shm = container.workload, container.workload.shm
+    shared = container.pod.keys.get("hostIPC") if container.pod is not None else None
+    if shared is not None and text_at(container.pod, "hostIPC") == "true" and shm.kind in {SIZE, UNSIZED}:
+        yield Problem(
+            "hostIPC is true beside a volume at /dev/shm, and the volume is what the container sees",
+            "delete hostIPC",
+            "of the host's IPC only semaphores and message queues are left, which training does not use",
+            span=shared.span,
+        )
     if shm.kind == HOST and shm.declared is None and shm.span is not None:
         pod = workload.format == KUBERNETES
         yield Problem(

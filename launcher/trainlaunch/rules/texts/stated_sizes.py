@@ -13,7 +13,7 @@ from trainlaunch.plan.memory_and_files import CHARGED
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
 from trainlaunch.rules.sources.container_facts import has_gpu, is_fragment, size_text, suggested_shm
-from trainlaunch.rules.sources.purpose import certainly_trains, trains, workers_of
+from trainlaunch.rules.sources.purpose import certainly_trains, ranks_of, trains, workers_of
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer
 from trainlaunch.rules.sources.training_commands import stated_prefetch
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
@@ -243,11 +243,13 @@ def shm_size_of_default(container: SourceContainer) -> Iterator[Problem]:
 def shm_size_below_workers(container: SourceContainer) -> Iterator[Problem]:
     """In a size above the default the stated workers' batches must be tiny."""
     size, workers = _size_in_memory(container.workload), workers_of(container)
-    batches = (workers or 0) * stated_prefetch(container.argvs) + _BATCHES_HELD
+    ranks = ranks_of(container)
+    batches = ((workers or 0) * stated_prefetch(container.argvs) + _BATCHES_HELD) * ranks
     if size is not None and workers and LEAST_SHM < size.value < batches * _MIN_BATCH_BYTES:
-        more = size_text(suggested_shm(container.workload, workers), container)
+        more = size_text(suggested_shm(container.workload, workers * ranks), container)
         yield Problem(
-            f"/dev/shm of {size.text} holds {batches} batches of {workers} workers, so none may exceed "
+            f"/dev/shm of {size.text} holds {batches} batches of {workers} workers"
+            f"{f' in each of {ranks} ranks' if ranks > 1 else ''}, so none may exceed "
             f"{human_size(size.value // batches)}",
             f"set the size to {more}, or state fewer workers",
             "each worker prefetches batches into /dev/shm, and the loop holds two more",
