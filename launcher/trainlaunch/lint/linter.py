@@ -75,8 +75,9 @@ def lint_text(
             return _too_long(name, text)
     read = read_text(text, name, kind)
     if isinstance(read, SourceText):
-        texts = [read, *(embedded(text, name) if is_markdown(name, kind) else ())]
-        own = [each for one in texts for each in _found(one, groups, policy) if _is_in(each, name)]
+        shown = (each for one in embedded(text, name) for each in _found(one, groups, policy))
+        found = (*_found(read, groups, policy), *(map(_as_shown, shown) if is_markdown(name, kind) else ()))
+        own = [each for each in found if _is_in(each, name)]
         return Linted(name, text, read.kind, in_order(allowed(read, own)))
     if isinstance(read, FileKind) and read.name == JOB_FILE:
         return Linted(name, text, JOB_FILE, in_order(findings_of_job(Path(name))))
@@ -95,6 +96,13 @@ def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> 
         return
     for each in (*found, *above_ceilings(file, policy)):
         yield from (each._replace(diagnostic=diagnostic) for diagnostic in apply_severities([each.diagnostic], policy))
+
+
+def _as_shown(finding: TextFinding) -> TextFinding:
+    """Return what is said of a file that a document only shows: nobody applies it as it stands."""
+    if finding.severity is not Severity.ERROR:
+        return finding
+    return finding._replace(diagnostic=finding.diagnostic._replace(severity=Severity.WARNING))
 
 
 def _is_in(finding: TextFinding, name: str) -> bool:

@@ -155,10 +155,14 @@ def _training(
     return signs
 
 
+def is_of_others(workload: Workload) -> bool:
+    """Return whether an image is of another framework, whose loaders need no /dev/shm."""
+    return _OF_OTHERS.search(_bare_name(stated(workload.image) or "")) is not None
+
+
 def is_of_torch(container: SourceContainer) -> bool:
     """Return whether something beside the name of a script says that it is PyTorch that trains."""
-    image = _bare_name(stated(container.workload.image) or "")
-    if _OF_OTHERS.search(image):
+    if is_of_others(container.workload):
         return False
     launched = any(program(each).launched for each in container.argvs)
     known = launched or container.object_kind in _OF_TORCH or _OWN_TEXT in container.purpose.signs

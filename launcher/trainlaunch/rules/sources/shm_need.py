@@ -6,10 +6,11 @@ import re
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu
+from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_torch_image
 from trainlaunch.rules.sources.programs import OTHER, SERVING
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
+    is_of_others,
     is_of_torch,
     is_torch_base,
     ranks_of,
@@ -58,9 +59,13 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     shown = container.purpose.workers if workers is None else workers
     count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
     certain = Severity.ERROR if torch else Severity.WARNING
-    if workers or shown:
+    # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
+    if workers or (shown and shown > 1 and gpus):
         whose = "" if workers else "the script's "
-        return Severity.ERROR, f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}"
+        return (
+            Severity.WARNING if workers == 1 else Severity.ERROR,
+            f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}",
+        )
     if object_of(container) in beside.sized_objects and gpus:
         return certain, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
@@ -68,7 +73,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     if gpus and count != 1 and ranks > 1:
         return certain, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
     if not gpus or (shown == 0 and count == 1):
-        runtime = torch and container.object_kind.endswith("TrainingRuntime")
+        runtime = is_torch_image(workload) and container.object_kind.endswith("TrainingRuntime")
         return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
     if count is not None and count > 1:
         return Severity.WARNING, f"training with {count} GPUs"
@@ -92,7 +97,7 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
     if gpus and idle and any(line < each <= line + _NEAR for each in beside.training_lines):
         return Severity.WARNING, "a shell with GPUs, and training commands follow for it"
     if count is not None and count > 1:
-        several = Severity.WARNING if len(container.purpose.signs) > 1 else Severity.INFO
+        several = Severity.WARNING if len(container.purpose.signs) > 1 and not is_of_others(workload) else Severity.INFO
         return several, f"{count} GPUs, and NCCL puts its buffers there"
     return (Severity.INFO, LONE_GPU) if gpus else (None, "")
 

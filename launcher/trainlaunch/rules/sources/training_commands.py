@@ -86,7 +86,8 @@ def shell_text(argv: Argv) -> str | None:
         if not word.startswith("-"):
             return None
         if re.fullmatch(r"-[a-z]*c", word):
-            return argv[index + 1] if index + 1 < len(argv) else None
+            rest = argv[index + 1 :] if argv[index + 1 : index + 2] != ("--",) else argv[index + 2 :]
+            return rest[0] if rest else None
     return None
 
 
