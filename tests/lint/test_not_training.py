@@ -1,4 +1,4 @@
-"""Texts that are not about training: servers, agents, operators, other fields' jobs and CI. Lint says nothing grave of them."""
+"""Texts that are no training: servers, agents, operators, jobs of other fields, CI. Lint says nothing grave of them."""
 
 from __future__ import annotations
 

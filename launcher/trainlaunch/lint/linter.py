@@ -99,10 +99,9 @@ def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> 
 
 
 def _as_shown(finding: TextFinding) -> TextFinding:
-    """Return what is said of a file that a document only shows: nobody applies it as it stands."""
-    if finding.severity is not Severity.ERROR:
-        return finding
-    return finding._replace(diagnostic=finding.diagnostic._replace(severity=Severity.WARNING))
+    """Return what is said of a file that a document only shows, a step less grave: it is there to be read."""
+    severity = Severity.WARNING if finding.severity is Severity.ERROR else Severity.INFO
+    return finding._replace(diagnostic=finding.diagnostic._replace(severity=severity))
 
 
 def _is_in(finding: TextFinding, name: str) -> bool:

@@ -97,8 +97,9 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
     if gpus and idle and any(line < each <= line + _NEAR for each in beside.training_lines):
         return Severity.WARNING, "a shell with GPUs, and training commands follow for it"
     if count is not None and count > 1:
-        several = Severity.WARNING if len(container.purpose.signs) > 1 and not is_of_others(workload) else Severity.INFO
-        return several, f"{count} GPUs, and NCCL puts its buffers there"
+        told = any(each == "the image" or each.startswith("the kind ") for each in container.purpose.signs)
+        several = told and not is_of_others(workload)
+        return Severity.WARNING if several else Severity.INFO, f"{count} GPUs, and NCCL puts its buffers there"
     return (Severity.INFO, LONE_GPU) if gpus else (None, "")
 
 

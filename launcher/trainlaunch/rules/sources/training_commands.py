@@ -20,7 +20,9 @@ SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 _WORKERS = re.compile(r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?")
 _ANY_WORKERS = re.compile(r"--?(?:[\w.]*[-_.])?workers(?:=(.*))?")  # a server's as often as a loader's
 _OVERRIDE = re.compile(r"\+{0,2}(?:[\w.]+\.)?num_workers=(\d+)")  # Hydra's
-_RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(?:=(.*))?")
+_RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]gpus)(?:=(.*))?")
+_PROCESSES = re.compile(r"--num[-_]processes(?:=(.*))?")
+_MACHINES = re.compile(r"--num[-_]machines(?:=(.*))?")
 _PREFETCH = re.compile(r"--?(?:[\w.]*[-_.])?prefetch[-_]factor(?:=(.*))?")
 _VARIABLES = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")
 _PROGRAM = re.compile(r"(?:/?[\w.-]+/)*(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|poetry|conda)")
@@ -148,8 +150,18 @@ def stated_prefetch(argvs: Iterable[Argv]) -> int:
 
 def stated_ranks(argvs: Iterable[Argv]) -> int | None:
     """Return the training processes that a launcher starts here, the most of several; None where none says a number."""
-    found = [int(each) for argv in argvs for each in _values_of(argv, _RANKS) if re.fullmatch(r"[1-9]\d{0,2}", each)]
+    found = [number for argv in argvs for number in _ranks_of(argv)]
     return max(found, default=None)
+
+
+def _ranks_of(argv: Argv) -> Iterator[int]:
+    for each in _values_of(argv, _RANKS):
+        if re.fullmatch(r"[1-9]\d{0,2}", each):
+            yield int(each)
+    machines = next(iter(_values_of(argv, _MACHINES)), "1")
+    for each in _values_of(argv, _PROCESSES):  # of all machines together
+        if re.fullmatch(r"[1-9]\d{0,2}", each) and re.fullmatch(r"[1-9]\d{0,2}", machines):
+            yield max(1, int(each) // int(machines))
 
 
 def _values_of(argv: Argv, flag: re.Pattern[str]) -> Iterator[str]:

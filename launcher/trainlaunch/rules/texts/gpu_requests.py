@@ -122,7 +122,7 @@ def _of_pod(container: SourceContainer) -> str:
         if key in _TAINTS:
             return f"the pod tolerates {key}"
     for key in entries_in(at(pod, "nodeSelector")):
-        if key.startswith("nvidia.com/") or "accelerator" in key:
+        if key.startswith("nvidia.com/") or ("accelerator" in key and "tpu" not in key):
             return f"the pod selects nodes by {key}"
     if text_at(pod, "runtimeClassName") == "nvidia":
         return "the pod's runtimeClassName is nvidia"
