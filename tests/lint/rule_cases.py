@@ -26,6 +26,7 @@ CASES: list[tuple[str, str, str, int]] = [
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 t:1 torchrun --nproc_per_node 4 train.py", 1),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 4 t:1 torchrun --nproc_per_node 4 train.py", 0),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus all t:1 torchrun --nproc_per_node 4 train.py", 0),
+    ("shm-size-missing", "shell", "nvidia-docker run -it --rm t:1 bash", 1),
     ("ranks-exceed-gpus", "shell", SHM + "t:1 torchrun --nproc_per_node 4 train.py", 0),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 t accelerate launch --num_processes 4 --num_machines 2 a.py", 0),
     ("rendezvous-port-shared", "compose", HOST % "" + (HOST % "").split("\n", 1)[1].replace("t:", "u:"), 1),

@@ -46,10 +46,10 @@ def _variables(text: str) -> Iterator[tuple[str, str]]:
 
 
 def filled(node: Node, values: Mapping[str, str]) -> Node:
-    """Return a node with the values of its variables; a scalar of which one is unknown stays as it is."""
+    """Return a node with the values of its variables, as far as they are known."""
     if isinstance(node, Scalar):
-        text = _filled_text(node.text, values) if "$" in node.text else None
-        return node if text is None else Scalar(node.source, node.start, node.end, node.tag, text, node.plain)
+        text = _filled_text(node.text, values) if "$" in node.text else node.text
+        return Scalar(node.source, node.start, node.end, node.tag, text, node.plain)
     if isinstance(node, Sequence):
         items = tuple(filled(each, values) for each in node.items)
         return Sequence(node.source, node.start, node.end, node.tag, items)
@@ -61,12 +61,10 @@ def _is_left(key: Node) -> bool:
     return isinstance(key, Scalar) and key.text in _LEFT
 
 
-def _filled_text(text: str, values: Mapping[str, str]) -> str | None:
+def _filled_text(text: str, values: Mapping[str, str]) -> str:
     parts: list[str] = []
     for part, variable in pieces(text):
         match = _NAMED.fullmatch(part) if variable else None
         value = values.get(match[1] or match[2]) if match else None
-        if variable and value is None:
-            return None
-        parts.append(value if value is not None else part.replace("$", "$$"))
+        parts.append(value if value is not None else part if variable else part.replace("$", "$$"))
     return "".join(parts)

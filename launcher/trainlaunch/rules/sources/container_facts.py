@@ -33,7 +33,8 @@ def _passed_through(workload: Workload) -> int | None:
     named = {match[1] for each in nodes if (match := _DEVICE.match(each))}
     if named or any(each.startswith("/dev/kfd") for each in nodes):
         return None if ALL_GPUS in named or not named else len(named)
-    if workload.rest.get("--runtime") != ("nvidia",):
+    wrapped = "nvidia-docker" in str(workload.rest.get("command", ""))  # which gives all of them
+    if workload.rest.get("--runtime") != ("nvidia",) and not wrapped:
         return 0
     visible = stated(workload.env.get("NVIDIA_VISIBLE_DEVICES"))
     if visible in {"none", "void"}:
