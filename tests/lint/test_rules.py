@@ -286,3 +286,11 @@ def test_a_size_of_one_pod_makes_its_lack_in_another_an_error() -> None:
     )
     found = [(each.severity.value, each.name) for each in linted(two, "kubernetes", DEFECTS).findings]
     assert found == [("error", "shm-size-missing")]
+
+
+def test_a_script_that_a_config_map_carries_says_its_workers() -> None:
+    """The text alone is what runs: without a loader nothing passes through /dev/shm, with workers all does."""
+    job = pod(f"command: [python, /w/train.py]\n{GPU}", image="pytorch/pytorch:2.9.1")
+    carried = "kind: ConfigMap\ndata:\n  train.py: |\n    import torch\n    %s\n    loss.backward()\n---\n"
+    assert codes(carried % "x = 1" + job, "kubernetes") == []
+    assert codes(carried % "x = DataLoader(d, num_workers=4)" + job, "kubernetes") == ["TL301"]

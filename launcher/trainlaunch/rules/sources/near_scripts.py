@@ -59,7 +59,7 @@ def near_script(text: str, script: str) -> NearScript | None:
 def written_inside(argv: Iterable[str]) -> NearScript | None:
     """Return what a script shows that a command itself writes, as in a here-document; None where it writes none."""
     text = next((each for each in argv if "\n" in each and _TORCH.search(each)), None)
-    return None if text is None else shown_by(text)
+    return None if text is None else shown_whole(text)
 
 
 def _around(text: Path) -> Iterator[Path]:
@@ -89,6 +89,13 @@ def _read(path: Path, named_by: Path) -> NearScript | None:
     except (OSError, ValueError):
         return None
     return shown_by(text)
+
+
+def shown_whole(text: str) -> NearScript:
+    """Return what a script shows that comes alone: without a loader of its own it has no workers."""
+    shown = shown_by(text)
+    alone = shown.workers is None and not re.search(r"DataLoader|Trainer\(|[Ww]orkers", text)
+    return shown._replace(workers=0) if alone else shown
 
 
 def shown_by(text: str) -> NearScript:
