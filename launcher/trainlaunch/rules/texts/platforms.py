@@ -25,7 +25,7 @@ from trainlaunch.rules.sources.source_text import (
     is_fargate,
     text_at,
 )
-from trainlaunch.rules.sources.training_commands import commands_in, is_training, program_of, stated_workers
+from trainlaunch.rules.sources.training_commands import commands_in, program_of, stated_workers
 from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence
 
 _TWO = 2
@@ -161,7 +161,7 @@ def _on_usual_port(container: SourceContainer) -> bool:
     networks = {str(each) for key in ("--network", "--net") for each in _listed(rest.get(key, ()))}
     if "host" not in networks | {str(rest.get("service.network_mode"))}:
         return False
-    alone = [each for each in container.argvs if program_of(each) == "torchrun" and is_training(each)]
+    alone = [each for each in container.argvs if program_of(each) == "torchrun"]
     return any(not any(_PORT.match(word) for word in each) for each in alone)
 
 
