@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import stated
 from trainlaunch.init.takeover import take_over
 from trainlaunch.init.takeover.prologue import wrapped
@@ -186,25 +187,13 @@ LOST = [
     ("docker run -it --shm-size=1g trainer:1 python train.py", "run.sh", ["--interactive", "--tty"]),
     ("docker run --shm-size=1g --restart always trainer:1 python train.py", "run.sh", ["--restart always"]),
     ("docker run --shm-size=1g --env-file .env trainer:1 python train.py", "run.sh", ["--env-file .env"]),
-    ("docker run --shm-size=1g -v ~/x:/x trainer:1 python train.py", "run.sh", ["the mount at /x"]),
-    ("docker run --shm-size=1g trainer:1", "run.sh", ["the image's own command"]),
-    (
-        "docker run --shm-size=1g $IMAGE python train.py",
-        "run.sh",
-        ["the image $IMAGE"],
-    ),
-    ("docker run --shm-size=1g trainer:1 python train.py --lr $LR", "run.sh", ["the command python train.py --lr $LR"]),
+    ("docker run --shm-size=1g -v $DATA:/x trainer:1 python train.py", "run.sh", ["the mount at /x"]),
     ("docker run trainer:1 python train.py", "run.sh", ["the default of 64 MiB for /dev/shm"]),
     ("docker run --shm-size=1g -m 512m trainer:1 python train.py", "run.sh", ["shm_size 1Gi"]),
     (
         "services: {train: {image: 'trainer:1', command: [x], shm_size: 1gb, depends_on: [db], restart: always}}",
         "compose.yaml",
         ['depends_on: ["db"]', 'restart: "always"'],
-    ),
-    (
-        "services: {train: {build: ., command: [x], shm_size: 1gb}}",
-        "compose.yaml",
-        ["the image of the text", 'build: "."'],
     ),
     (
         "services: {train: {image: 'trainer:1', command: [x], shm_size: 1gb, volumes: ['data:/data']}}",
@@ -222,6 +211,62 @@ def test_what_is_not_taken_over_is_listed_with_the_reason(
     made, _ = taken(text, name, tmp_path)
     assert [each.message.removesuffix(" is not taken over") for each in made.notes] == lost
     assert all(each.why and each.fix for each in made.notes)
+
+
+OPEN = [
+    ("docker run --shm-size=1g trainer:1", "run.sh", "command", ["the image's own command"]),
+    ("docker run --shm-size=1g $IMAGE python train.py", "run.sh", "image", ["the image $IMAGE"]),
+    ("docker run --shm-size=1g t:1 python a.py --lr $LR", "run.sh", "command", ["the command python a.py --lr $LR"]),
+    (
+        "services: {train: {build: ., command: [x], shm_size: 1gb}}", "compose.yaml", "image",
+        ["the image of the text", 'build: "."'],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "name", "field", "lost"), OPEN, ids=[each[0] for each in OPEN])
+def test_what_a_text_leaves_open_is_left_out_and_plan_stops_there(
+    text: str, name: str, field: str, lost: list[str], tmp_path: Path
+) -> None:
+    """A placeholder would start something else than the text does."""
+    made = take_over(text.encode(), str(tmp_path / name), pick=None, folder=tmp_path)
+    assert [each.message.removesuffix(" is not taken over") for each in made.notes] == lost
+    assert f"as {field}." in " ".join(made.text.replace("#", "").split())
+    job = tmp_path / "job.yaml"
+    job.write_text(made.text)
+    with pytest.raises(JobFileRejected) as rejected:
+        read_job(job)
+    assert next(each.message for each in rejected.value.diagnostics).startswith(field)
+    job.write_text(f"{made.text}{field}: {'[x]' if field == 'command' else 't:2'}\n")
+    assert plan_job(read_job(job)).name
+
+
+def test_what_a_script_sets_itself_is_taken_and_a_home_is_known(tmp_path: Path) -> None:
+    """The image and the flags of variables that are literals, and how an image is fetched is no part of its name."""
+    text = 'IMAGE=trainer:1\nGPU="--gpus 2"\ndocker run --shm-size=1g $GPU -v $HOME/x:/x $IMAGE python train.py\n'
+    made, plan = taken(text, "run.sh", tmp_path)
+    assert (plan.job.image, plan.job.resources.gpus.count) == ("trainer:1", 2)
+    assert [each.message[:31] for each in made.notes] == ["what the script does beside it "]
+    assert f"source: {Path.home()}/x" in made.text
+    job = "on: push\njobs:\n  t:\n    runs-on: x\n    container: {image: 'docker://h.io/t:1', options: --shm-size=1g}\n"
+    workflow = take_over(job.encode(), str(tmp_path / ".github/workflows/a.yml"), pick=None, folder=tmp_path)
+    assert "image: h.io/t:1\n" in workflow.text
+
+
+def test_groups_of_replicas_are_listed(tmp_path: Path) -> None:
+    """A Master and its Workers run the same: one job, whose other pods are named."""
+    group = (
+        "{replicas: %d, template: {spec: {containers: [{name: pytorch, image: 't:1', command: [python, train.py], "
+        "resources: {limits: {cpu: 1, memory: 4Gi}}}]}}}"
+    )
+    text = (
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: ddp}\nspec:\n  pytorchReplicaSpecs:\n"
+        f"    Master: {group % 1}\n    Worker: {group % 3}\n"
+    )
+    made = take_over(text.encode(), str(tmp_path / "job.yaml"), pick=None, folder=tmp_path)
+    (worker,) = [each for each in made.notes if "Worker" in each.message]
+    assert "the group of pods" in worker.message
+    assert "nnodes" in worker.fix
 
 
 def test_a_pod_loses_what_a_job_has_no_field_for(tmp_path: Path) -> None:

@@ -16,9 +16,40 @@ SIZE = ', "linuxParameters": {"sharedMemorySize": 1024}'
 JOB = "apiVersion: batch/v1\nkind: %s\nmetadata: {name: %s}\nspec: {}\n"
 GITLAB = "t:\n  image: x\n  script: [%s]\n"
 TWICE = "volumeMounts: [{name: dshm, mountPath: /dev/shm}, {name: dshm, mountPath: %s}]"
-RAY = "env: [{name: NUM_WORKERS, value: '4'}]\nresources: {limits: {cpu: %d}}"
+JOB_IN = "on: push\njobs:\n  gpu:\n    runs-on: x\n    container: {image: 'trainer:1', options: %s}\n"
+RAY = "args: [python, train.py]\nenv: [{name: NUM_WORKERS, value: '4'}]\nresources: {limits: {cpu: %d}}"
 FULL = COMMAND + "resources: {limits: {memory: %s, nvidia.com/gpu: 1}}\n" + MOUNT
+STOP = "import signal, sys, torch\ndef stop(n, f):\n    %s\nsignal.signal(signal.%s, stop)\n"
+HOST = SERVICE.replace("}\n", ", network_mode: host}\n") % "command: torchrun %s train.py"
+BATCH = "#!/bin/bash\n#SBATCH --gres=gpu:2\n"
 CASES: list[tuple[str, str, str, int]] = [
+    ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 t:1 torchrun --nproc_per_node 4 train.py", 1),
+    ("ranks-exceed-gpus", "shell", SHM + "--gpus 4 t:1 torchrun --nproc_per_node 4 train.py", 0),
+    ("ranks-exceed-gpus", "shell", SHM + "--gpus all t:1 torchrun --nproc_per_node 4 train.py", 0),
+    ("shm-size-missing", "shell", "nvidia-docker run -it --rm t:1 bash", 1),
+    ("ranks-exceed-gpus", "shell", SHM + "t:1 torchrun --nproc_per_node 4 train.py", 0),
+    ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 t accelerate launch --num_processes 4 --num_machines 2 a.py", 0),
+    ("rendezvous-port-shared", "compose", HOST % "" + (HOST % "").split("\n", 1)[1].replace("t:", "u:"), 1),
+    ("rendezvous-port-shared", "compose", HOST % "", 0),
+    ("rendezvous-port-shared", "compose", HOST % "--standalone" + (HOST % "").split("\n", 1)[1].replace("t:", "u:"), 0),
+    ("sigterm-ends-with-zero", "training-script", STOP % ("sys.exit(0)", "SIGTERM"), 1),
+    ("sigterm-ends-with-zero", "training-script", STOP % ("sys.exit(143)", "SIGTERM"), 0),
+    ("sigterm-ends-with-zero", "training-script", STOP % ("sys.exit(0)", "SIGINT"), 0),
+    ("gpu-not-requested", "shell", BATCH + "srun apptainer exec a.sif python train.py\n", 1),
+    ("gpu-not-requested", "shell", BATCH + "srun apptainer exec --nv a.sif python train.py\n", 0),
+    ("gpu-not-requested", "shell", BATCH + "srun apptainer exec a.sif python prepare.py\n", 0),
+    ("shm-size-below-workers", "shell", RUN + "--shm-size=256m t torchrun --nproc-per-node 4 train.py --workers 9", 1),
+    ("entrypoint-eats-arguments", "dockerfile", 'FROM x\nENTRYPOINT ["bash", "-c", "run"]\nCMD ["a"]\n', 1),
+    ("entrypoint-eats-arguments", "dockerfile", 'FROM x\nENTRYPOINT ["bash", "-c", "run $0"]\nCMD ["a"]\n', 0),
+    ("entrypoint-eats-arguments", "compose", SERVICE % "entrypoint: [sh, -c, run], command: [a]", 1),
+    ("dollar-read-by-compose", "compose", SERVICE % 'command: sh -c "for i in 1 2; do echo $i; done"', 1),
+    ("dollar-read-by-compose", "compose", SERVICE % 'command: sh -c "echo $FROM_ENV"', 0),
+    ("workers-exceed-cpus", "shell", SHM + "--cpus 8 t:1 torchrun --nproc_per_node 4 train.py --num-workers 8", 1),
+    ("workers-exceed-cpus", "shell", SHM + "--cpus 32 t:1 torchrun --nproc_per_node 4 train.py --num-workers 8", 0),
+    ("nproc-under-omp", "shell", SHM + "t:1 sh -c 'export OMP_NUM_THREADS=1; python t.py --num-workers $(nproc)'", 1),
+    ("nproc-under-omp", "shell", SHM + "-e OMP_NUM_THREADS=1 t:1 python train.py --num-workers $(nproc)", 0),
+    ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT ["bash", "-c"]\nCMD ["python train.py"]\n', 0),
+    ("terminal-in-ci", "github-actions", JOB_IN % "-it --shm-size=8g", 0),
     ("shm-size-below-workers", "shell", RUN + "--shm-size=128m" + TRAIN + " --num-workers 32", 1),
     ("shm-size-below-workers", "shell", RUN + "--shm-size=512m" + TRAIN + " --num-workers 32", 0),
     ("shm-size-below-workers", "shell", RUN + "--shm-size=512m" + TRAIN + " --num-workers 32 --prefetch-factor 8", 1),

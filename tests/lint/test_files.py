@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from trainlaunch.lint.file_kinds import kind_of
 from trainlaunch.lint.files import files_of
+from trainlaunch.lint.linter import lint_file, lint_text
 
 from tests.conftest import Runs
 
@@ -54,7 +56,7 @@ def test_what_a_repository_names_is_not_waited_for(tmp_path: Path, trainlaunch: 
     os.mkfifo(tmp_path / ".gitignore")
     os.mkfifo(tmp_path / "patch.yaml")
     (tmp_path / "kustomization.yaml").write_text("patches:\n  - path: patch.yaml\n")
-    assert "error[TL395]: no file that lint reads" in trainlaunch("lint", ".", cwd=tmp_path).stderr
+    assert "error[TL395]: nothing that lint reads" in trainlaunch("lint", ".", cwd=tmp_path).stderr
 
 
 def test_hidden_folders_and_links_are_not_entered(tmp_path: Path) -> None:
@@ -113,7 +115,9 @@ def test_a_stated_kind_counts(trainlaunch: Runs, tmp_path: Path) -> None:
     """--kind reads what neither name nor content tells."""
     path = tmp_path / "notes.txt"
     path.write_text("docker run --shm-size=16 x:1\n")
-    assert trainlaunch("lint", str(path)).returncode == 0
+    unread = trainlaunch("lint", str(path))
+    assert (unread.returncode, "error[TL395]" in unread.stderr) == (2, True)
+    assert trainlaunch("lint", "--files-from-hook", str(path)).returncode == 0
     done = trainlaunch("lint", str(path), "--kind", "shell", "-o", "concise")
     assert (done.returncode, done.stdout.split(": ", 1)[1].split(":")[0]) == (1, "error TL302")
 
@@ -149,3 +153,83 @@ def test_a_base_in_another_file_is_read_where_it_is(tmp_path: Path, trainlaunch:
     base.write_text("services: [\n")
     broken = trainlaunch("lint", str(train))
     assert (broken.returncode, broken.stdout) == (0, "")
+
+
+JOB = (
+    "name: %s\nimage: t:1\nimage_entrypoint: []\ncommand: [python, a.py]\nresources: {memory: 8Gi}\ndata_loader: none\n"
+)
+
+
+def test_folders_of_job_files_are_read_as_plan_reads_them(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Who did everything right isn't told that nothing was read; a mistake is plan's error at its place."""
+    for each in ("vision", "nlp"):
+        (tmp_path / each).mkdir()
+        (tmp_path / each / "job.yaml").write_text(JOB % each)
+    assert trainlaunch("lint", "vision", "nlp", cwd=tmp_path).returncode == 0
+    (tmp_path / "nlp/job.yaml").write_text((JOB % "nlp").replace("8Gi", "8G"))
+    done = trainlaunch("lint", "vision", "nlp", "-o", "concise", cwd=tmp_path)
+    assert (done.returncode, done.stdout.startswith("nlp/job.yaml:5:")) == (1, True)
+
+
+def test_a_folder_of_which_nothing_is_read_is_an_error_beside_one_that_is(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Its findings are printed all the same."""
+    for each in ("a/run.sh", "b/notes.txt"):
+        (tmp_path / each).parent.mkdir()
+        (tmp_path / each).write_text("docker run --shm-size=16 x:1\n")
+    done = trainlaunch("lint", "a", "b", "-o", "concise", cwd=tmp_path)
+    assert (
+        done.returncode,
+        "TL302" in done.stdout,
+        "error[TL395]: nothing that lint reads is in b" in done.stderr,
+    ) == (
+        2,
+        True,
+        True,
+    )
+
+
+def test_values_of_a_dotenv_are_judged_and_never_printed(trainlaunch: Runs, tmp_path: Path) -> None:
+    """The .env beside a Compose file may hold what nobody should read in a log."""
+    (tmp_path / ".env").write_text("RANKS=4\nAPI_TOKEN=hunter2\n")
+    command = "torchrun --nproc_per_node ${RANKS} train.py --key ${API_TOKEN}"
+    for each in ("compose.yaml", "other/compose.yaml"):
+        (tmp_path / each).parent.mkdir(exist_ok=True)
+        (tmp_path / each).write_text(f"services: {{t: {{image: 'x:1', gpus: all, command: '{command}'}}}}\n")
+    done = trainlaunch("lint", ".", "-o", "json", cwd=tmp_path)
+    first, second = json.loads(done.stdout)["findings"]
+    assert ("4 ranks" in first["message"], "4 ranks" in second["message"]) == (True, False)
+    assert "hunter2" not in done.stdout
+
+
+def test_what_is_too_long_is_said_and_definitions_are_left_out(tmp_path: Path) -> None:
+    """A bundle of CustomResourceDefinitions is long, and the pod behind it is judged."""
+    path = tmp_path / "bundle.yaml"
+    long = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {a: [" + "1, " * 150_000 + "]}\n"
+    pod = POD.replace(
+        "image: x", "image: x, volumeMounts: [{name: d, mountPath: /dev/shm}, {name: e, mountPath: /dev/shm}]"
+    )
+    path.write_text(f"{long}---\n{pod}")
+    assert [each.diagnostic.code for each in lint_file(path).findings] == ["TL336"]
+    path.write_text(POD + "# " + "x" * 300_000)
+    (finding,) = lint_file(path).findings
+    assert (finding.severity.value, finding.diagnostic.message[:10]) == ("info", "not judged")
+
+
+NEW_KINDS = [
+    ("train.sbatch", "#SBATCH --gres=gpu:4\nsrun docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n"),
+    ("train.job", "#!/bin/bash -eux\ndocker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n"),
+    ("a.rst", "Run::\n\n    docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n\nDone\n"),
+    ("a.mdx", "```bash\ndocker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n```\n"),
+    ("a.md", "```yaml\nservices: {t: {image: 'i:1', gpus: all, command: torchrun --nproc_per_node 4 train.py}}\n```\n"),
+    (
+        "batch.json",
+        '{"jobDefinitionName": "t", "containerProperties": {"image": "i:1", "command": ["torchrun", '
+        '"--nproc_per_node=4", "train.py"], "resourceRequirements": [{"type": "GPU", "value": "4"}]}}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), NEW_KINDS, ids=[each[0] for each in NEW_KINDS])
+def test_a_docker_line_is_found_wherever_it_stands(name: str, text: str) -> None:
+    """Batch scripts, reStructuredText, files that a document shows, AWS Batch."""
+    assert "TL301" in [each.diagnostic.code for each in lint_text(text, name).findings]

@@ -22,11 +22,11 @@ def test_a_hook_runs_a_verb_of_the_installed_command(hook: dict[str, Any]) -> No
     """pre-commit installs this repository, with what patterns of a policy need, and runs the entry."""
     program, verb, *options = hook["entry"].split()
     assert (program, verb in VERBS, hook["language"]) == ("trainlaunch", True, "python")
-    assert set(options) <= {"--fix"}
+    assert set(options) <= {"--fix", "--files-from-hook"}
     assert hook["additional_dependencies"] == [".[policy]"]
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "run.sh.bak", "package.json", "Dockerfiles/readme.rst"])
+@pytest.mark.parametrize("name", ["notes.txt", "run.sh.bak", "package.json", "Dockerfiles/readme.adoc"])
 def test_other_files_do_not(name: str) -> None:
     """A commit of them starts nothing."""
     assert not any(re.search(hook["files"], name) for hook in HOOKS)

@@ -52,11 +52,14 @@ def test_json_has_the_keys_of_diagnostics_and_the_edits(trainlaunch: Runs, tmp_p
     path.write_text("docker run --gpus all x:1 torchrun train.py\n")
     done = trainlaunch("lint", str(path), "-o", "json")
     (found,) = json.loads(done.stdout)["findings"]
-    assert list(found) == ["code", "name", "severity", "message", "why", "fix", "field", "span", "edits", "safe"]
+    keys = ["code", "name", "severity", "message", "why", "fix", "field", "span", "edits", "safe", "purpose"]
+    assert list(found) == keys
     assert (found["name"], found["safe"]) == ("shm-size-missing", True)
     assert found["span"] == {"file": str(path), "line": 1, "column": 8, "end_line": 1, "end_column": 11}
     place = {"file": str(path), "line": 1, "column": 11, "end_line": 1, "end_column": 11}
     assert found["edits"] == [{"span": place, "text": " --shm-size=2g"}]
+    signs = ["the launcher torchrun", "the script train.py", "a GPU"]
+    assert found["purpose"] == {"verdict": "training", "signs": signs}
 
 
 def test_sarif_names_rules_places_and_fixes(trainlaunch: Runs, script: Path) -> None:
@@ -160,7 +163,7 @@ def test_a_file_that_is_not_utf_8_is_one_finding(trainlaunch: Runs, tmp_path: Pa
     path = tmp_path / "run.sh"
     path.write_bytes(b"docker run x\n\xff\n")
     done = trainlaunch("lint", str(path), "-o", "concise")
-    assert (done.returncode, done.stdout) == (1, f"{path}:2:1: error TL393: {path} is not UTF-8\n")
+    assert (done.returncode, done.stdout) == (0, f"{path}:2:1: info TL393: not judged: it is not UTF-8\n")
 
 
 def test_bytes_of_others_are_no_commands_to_a_terminal(trainlaunch: Runs, tmp_path: Path) -> None:

@@ -19,7 +19,11 @@ OWN: list[tuple[str, str, str, int]] = [
     # rule, kind, text, how often it speaks
     ("shm-size-missing", "shell", RUN + "--gpus all t:1 torchrun train.py", 1),
     ("shm-size-missing", "shell", RUN + "t:1 python train.py --num_workers=4", 1),
-    ("shm-size-missing", "shell", RUN + "-e NUM_WORKERS=4 t:1 python main.py", 1),
+    ("shm-size-missing", "shell", RUN + "-e NUM_WORKERS=4 t:1 python train.py", 1),
+    ("shm-size-missing", "shell", RUN + "-e NUM_WORKERS=4 t:1 python main.py", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus 2 t:1 accelerate launch inference_api.py", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus all -p 80:80 t:1 torchrun serve.py", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus 2 vllm/vllm-openai:1 --tensor-parallel-size 2", 1),
     ("shm-size-missing", "shell", RUN + "t:1 bash -c 'cd /app && python train.py --workers 2'", 1),
     ("shm-size-missing", "shell", RUN + "--gpus all --shm-size=1g t:1 torchrun train.py", 0),
     ("shm-size-missing", "shell", RUN + "--gpus all --tmpfs /dev/shm:size=1g t:1 torchrun train.py", 0),
@@ -111,7 +115,7 @@ OWN: list[tuple[str, str, str, int]] = [
     ("ipc-with-size", "compose", "services:\n  t: {image: x, ipc: shareable, shm_size: 1g}\n", 0),
     ("ipc-of-host", "shell", RUN + "--ipc=host t:1", 1),
     ("ipc-of-host", "shell", RUN + "--ipc=host --shm-size=1g t:1", 0),
-    ("ipc-of-host", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED, spec="hostIPC: true"), 0),
+    ("ipc-of-host", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED, spec="hostIPC: true"), 1),
     ("ipc-of-host", "kubernetes", pod(spec="hostIPC: false"), 0),
     ("size-in-podman-pod", "shell", "podman run --pod p --shm-size 8g t:1", 1),
     ("size-in-podman-pod", "shell", "podman run --pod p t:1", 0),
@@ -244,8 +248,9 @@ def test_every_rule_has_near_misses() -> None:
     [
         (RUN + "t:1 python train.py --num-workers 4", "error"),
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "warning"),
-        (RUN + "--gpus 4 t:1", "warning"),
-        (RUN + "--gpus 1 t:1", "info"),
+        (RUN + "--gpus 4 t:1", "info"),
+        (RUN + "--gpus all t:1 python train.py", "warning"),
+        (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py", "error"),
     ],
 )
 def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: str) -> None:
@@ -281,3 +286,11 @@ def test_a_size_of_one_pod_makes_its_lack_in_another_an_error() -> None:
     )
     found = [(each.severity.value, each.name) for each in linted(two, "kubernetes", DEFECTS).findings]
     assert found == [("error", "shm-size-missing")]
+
+
+def test_a_script_that_a_config_map_carries_says_its_workers() -> None:
+    """The text alone is what runs: without a loader nothing passes through /dev/shm, with workers all does."""
+    job = pod(f"command: [python, /w/train.py]\n{GPU}", image="pytorch/pytorch:2.9.1")
+    carried = "kind: ConfigMap\ndata:\n  train.py: |\n    import torch\n    %s\n    loss.backward()\n---\n"
+    assert codes(carried % "x = 1" + job, "kubernetes") == []
+    assert codes(carried % "x = DataLoader(d, num_workers=4)" + job, "kubernetes") == ["TL301"]

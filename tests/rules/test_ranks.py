@@ -97,3 +97,15 @@ def test_a_block_in_front_of_a_call_is_an_error(tmp_path: Path, command: list[st
     with pytest.raises(JobFileRejected) as rejected:
         plan_with(tmp_path, command=command, torchrun={"nproc_per_node": 2})
     assert [each.code for each in rejected.value.diagnostics] == ["TL109"]
+
+
+def test_workers_of_all_loaders_and_ranks_are_counted_against_the_cpus(tmp_path: Path) -> None:
+    """Five loaders of eight ranks; a training and a validation loader that share CPUs are usual, and idle in turns."""
+    sample = [{"shape": [4097], "dtype": "int64"}]
+    fields = {"resources": {"cpus": 96, "memory": "512Gi", "gpus": 8}, "torchrun": {"nproc_per_node": 8}}
+    five = {"batch_size": 4, "num_workers": 8, "sample": sample, "loaders": {each: {} for each in "abcde"}}
+    plan = plan_with(tmp_path, command=["python", "train.py"], **fields, data_loader=five)
+    (found,) = [each for each in check_plan(plan) if each.code == "TL206"]
+    assert "320 DataLoader workers (8 ranks, 5 loaders alive together) share resources.cpus 96" in found.message
+    two = {**five, "loaders": {"train": {}, "val": {}}}
+    assert "TL206" not in codes_of(plan_with(tmp_path, command=["python", "train.py"], **fields, data_loader=two))

@@ -7,16 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainlaunch.diagnostics import Edit
 from trainlaunch.formats.docker.line import Line, commands, run_lines
+from trainlaunch.formats.docker.literals import NO_LITERALS, Literals, literals_of_make, literals_of_shell
 from trainlaunch.formats.docker.placed_values import PlacedText
 from trainlaunch.formats.docker.read import workload_of
 from trainlaunch.formats.docker.shell_lexer import Word as ShellWord
 from trainlaunch.formats.docker.shell_lexer import tokens
 from trainlaunch.rules.sources.container_facts import engine_text
-from trainlaunch.rules.sources.source_text import SHELL, SourceContainer, SourceText, SourceWord
+from trainlaunch.rules.sources.source_text import GITHUB, GITLAB, SHELL, SourceContainer, SourceText, SourceWord
 from trainlaunch.rules.sources.training_commands import argv_of, argvs_of
 
 Region = tuple[int, int]
+MAKE_SHELL = "recipes"  # the shell of recipes, in which make has put its own variables
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w-]*)[^\n]*(?:\n|\Z)", re.MULTILINE)
+_DIRECTIVE = re.compile(r"\.\. (?:code-block|code|sourcecode|prompt)::[ \t]*([\w-]*)")
 _SHELL_WORDS = frozenset({"", "sh", "bash", "shell", "console", "zsh", "shell-session", "terminal", "shellsession"})
 # A variable of such a name is an image, and so one word.
 _IMAGE_NAME = re.compile(
@@ -36,14 +39,37 @@ def whole(text: str) -> tuple[Region, ...]:
 
 def fences(text: str) -> Iterator[Region]:
     """Yield the inside of each fence of Markdown that may be shell."""
+    yield from ((start, end) for word, start, end in fenced(text) if word in _SHELL_WORDS)
+
+
+def fenced(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the word of each fence of Markdown, and where its inside stands."""
     at = 0
     while opened := _FENCE.search(text, at):
         closing = re.compile(rf"^[ \t]*{opened['mark'][0]}{{{len(opened['mark'])},}}[ \t]*$", re.MULTILINE)
         closed = closing.search(text, opened.end())
         end = closed.start() if closed else len(text)
-        if opened["word"].lower() in _SHELL_WORDS:
-            yield opened.end(), end
+        yield opened["word"].lower(), opened.end(), end
         at = closed.end() if closed else len(text)
+
+
+def blocks(text: str) -> Iterator[Region]:
+    """Yield the inside of each block of reStructuredText that may be shell: of a directive, or behind `::`."""
+    at, begun, outside = 0, -1, 0
+    for line in text.splitlines(keepends=True):
+        indent = len(line) - len(line.lstrip())
+        if begun >= 0 and line.strip() and indent <= outside:
+            yield begun, at
+            begun = -1
+        if begun < 0:
+            bare = line.strip()
+            directive = _DIRECTIVE.match(bare)
+            word = directive[1].lower() if directive else "" if bare.endswith("::") and bare[:3] != ".. " else None
+            if word is not None and word in _SHELL_WORDS:
+                begun, outside = at + len(line), indent
+        at += len(line)
+    if begun >= 0:
+        yield begun, at
 
 
 def recipes(text: str) -> Iterator[Region]:
@@ -59,10 +85,13 @@ def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SH
     found: list[tuple[SourceWord, ...]] = []
     places = list(regions)
     single = frozenset(_single(text, places))
+    literals = literals_of_make(text) if kind == MAKE_SHELL else _literals(text, places)
     for start, end in places:
-        for line in run_lines(text, start, end, single):
+        own = _literals(text, [(start, end)]) if kind in {GITHUB, GITLAB} else literals
+        for line in run_lines(text, start, end, single, own):
             containers.append(_written(line, source, len(containers)))
-        found += commands_of(text, start, end)
+        found += commands_of(text, start, end, own)
+    kind = SHELL if kind == MAKE_SHELL else kind
     return SourceText(kind, text, source, tuple(containers), commands=tuple(found))
 
 
@@ -97,9 +126,15 @@ def _default(value: str) -> str:
     return match[1] if match else value
 
 
-def commands_of(text: str, start: int, end: int) -> Iterator[tuple[SourceWord, ...]]:
+def _literals(text: str, regions: Iterable[Region]) -> Literals:
+    """Return what the regions of a text, one shell's, set to literals."""
+    listed = [each for start, end in regions for each in commands(tokens(text, start, end))] if "$" in text else []
+    return literals_of_shell(text, listed)
+
+
+def commands_of(text: str, start: int, end: int, literals: Literals = NO_LITERALS) -> Iterator[tuple[SourceWord, ...]]:
     """Yield the words of each simple command of a region."""
-    for words, _ in commands(tokens(text, start, end)):
+    for words, _ in commands(literals.filled(tokens(text, start, end))):
         if words:
             yield tuple(SourceWord(each.text, each.start, each.end, each.known) for each in words)
 

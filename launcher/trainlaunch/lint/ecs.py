@@ -33,6 +33,7 @@ from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequ
 T = TypeVar("T")
 Path = tuple[str | int, ...]
 _CPU_UNITS = 1024  # of one CPU
+_BATCH = "AWS::Batch::JobDefinition"
 _RESOURCE = "AWS::ECS::TaskDefinition"
 
 
@@ -44,7 +45,34 @@ def read_ecs(text: str, name: str, found: Documents) -> SourceText:
         for path, task in tasks(root)
         for each in _containers(text, name, (document, *path), task)
     ]
+    containers += [
+        each
+        for document, root in enumerate(found.nodes)
+        for path, job in read_batch(root)
+        for each in _of_batch(text, name, (document, *path), job)
+    ]
     return SourceText(ECS, text, Source(text, name), tuple(containers), found.nodes)
+
+
+def read_batch(root: Node) -> Iterator[tuple[Path, Mapping]]:
+    """Yield each job definition of AWS Batch, whose one container has the fields of one of ECS."""
+    if isinstance(at(root, "containerProperties"), Mapping) and isinstance(root, Mapping):
+        yield (), root
+    for key, each in entries_in(at(root, "Resources")).items():
+        kind, properties = at(each, "Type"), at(each, "Properties")
+        if isinstance(kind, Scalar) and kind.text == _BATCH and isinstance(properties, Mapping):
+            yield ("Resources", key, "Properties"), properties
+
+
+def _of_batch(text: str, name: str, place: Path, job: Mapping) -> Iterator[SourceContainer]:
+    key = "containerProperties" if "containerProperties" in job.items else "ContainerProperties"
+    own = job.items.get(key)
+    if isinstance(own, Mapping):
+        title = field(job, "jobDefinitionName")
+        workload = _workload(job, own, 0)._replace(place=key, span=(title or own).span, name=_text(title))
+        add = _adds(text, name, (int(place[0]), (*place[1:], key)), own)
+        argv = argv_of(workload)
+        yield SourceContainer(workload, argvs_of(argv), own, job, "", add, argv=argv)
 
 
 def tasks(root: Node) -> Iterator[tuple[Path, Mapping]]:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from trainlaunch.job.reserved import HEADER_START
+from trainlaunch.lint.document_kinds import kind_of_documents
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.source_text import (
@@ -23,11 +24,9 @@ from trainlaunch.rules.sources.source_text import (
     SAGEMAKER,
     SHELL,
     TRAINING_SCRIPT,
-    at,
-    text_at,
 )
 from trainlaunch.units import MIB
-from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Sequence, documents
+from trainlaunch.yamltree.tolerant import Documents, documents
 
 MARKDOWN, MAKEFILE = "markdown", "makefile"
 KINDS = (
@@ -48,7 +47,8 @@ YAML_KINDS = frozenset({COMPOSE, KUBERNETES, GITHUB, GITLAB, SAGEMAKER, DEVCONTA
 TEMPLATE = "template"
 _DOCKERFILE = re.compile(r"(?:dockerfile|containerfile)(?:[.-].*)?|.*\.(?:dockerfile|containerfile)", re.IGNORECASE)
 _MAKEFILE = re.compile(r"(?:gnu)?makefile(?:\..*)?|.*\.mk", re.IGNORECASE)
-_SHELLS = frozenset({".sh", ".bash", ".zsh", ".ksh"})
+_SHELLS = frozenset({".sh", ".bash", ".zsh", ".ksh", ".sbatch", ".slurm"})
+_MARKUPS = frozenset({".md", ".markdown", ".mdx", ".rst"})
 _SHEBANG = re.compile(r"#!.*\b(?:ba|da|z|k|a)?sh\b")
 _ENGINE = r"\b(?:docker|podman|nerdctl)\b"
 _RUNS = re.compile(rf"{_ENGINE}(?:(?!{_ENGINE})[^\n])*\b(?:run|create)\b")
@@ -56,12 +56,21 @@ _TEMPLATED = re.compile(r"^[ \t]*\{\{-?|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toY
 # A YAML text without any of these has no container in it; looking for them is faster than parsing.
 _MAY_HOLD = re.compile(
     r"^[ \t]*(?:- )?\"?(?:containers|services|jobs|container_config|podSpec|script|steps|template|image)\"?:"
+    r"|\b[cC]ontainerProperties\b"
     r"|\b[cC]ontainerDefinitions\b"
     r"|[{,] *\"?(?:containers|services|image)\"?:",
     re.MULTILINE,
 )
 _SUFFIXES = frozenset({".yaml", ".yml"})
-_OF_JSON = ("containers", "runArgs", "services", "containerDefinitions", "ContainerDefinitions")
+_OF_JSON = (
+    *("containers", "runArgs", "services", "containerDefinitions", "ContainerDefinitions"),
+    *("containerProperties", "ContainerProperties"),
+)
+_DEFINITION = re.compile(r"^kind: CustomResourceDefinition[ \t]*$", re.MULTILINE)
+_ON_PURPOSE = frozenset(
+    {"templates", "template", "testdata", "fixtures", "invalid", "broken", "tests", "test", "cookiecutter"}
+)
+_LIMITS = ("values are nested", "the text stands for", "a character that YAML")
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 # What of a kustomization changes containers that stand elsewhere.
@@ -91,9 +100,10 @@ def kind_of(name: str, text: str, forced: str | None = None) -> FileKind:
     if path.suffix == ".json":
         return _json_kind(path, text)
     if path.suffix == ".py":
-        return FileKind(TRAINING_SCRIPT if "DataLoader" in text or "initial_seed" in text else None)
+        loads = "DataLoader" in text or "initial_seed" in text or ("SIGTERM" in text and "import torch" in text)
+        return FileKind(TRAINING_SCRIPT if loads else None)
     by_name = _by_name(path)
-    content = by_name is None and (name == "-" or not path.suffix)
+    content = by_name is None and (name == "-" or not path.suffix or text.startswith("#!"))
     return _by_content(path, text) if content else FileKind(by_name)
 
 
@@ -102,7 +112,20 @@ def _by_name(path: PurePath) -> str | None:
         return DOCKERFILE
     if _MAKEFILE.fullmatch(path.name):
         return MAKEFILE
-    return SHELL if path.suffix in _SHELLS else MARKDOWN if path.suffix in {".md", ".markdown"} else None
+    return SHELL if path.suffix in _SHELLS else MARKDOWN if path.suffix in _MARKUPS else None
+
+
+def is_markdown(name: str, forced: str | None) -> bool:
+    """Return whether a text is Markdown, in whose fences other texts stand."""
+    return forced == MARKDOWN or (forced is None and PurePath(name).suffix in _MARKUPS - {".rst"})
+
+
+def may_hold(name: str, text: str) -> bool:
+    """Return whether a text may be of a kind that is read, as far as its name and a look for words tell."""
+    path = PurePath(name)
+    if path.suffix in _SUFFIXES:
+        return _MAY_HOLD.search(text) is not None
+    return _by_name(path) is not None and _RUNS.search(text) is not None
 
 
 def _by_content(path: PurePath, text: str) -> FileKind:
@@ -112,11 +135,11 @@ def _by_content(path: PurePath, text: str) -> FileKind:
         return FileKind(None)
     if text.lstrip().startswith("{"):
         found = parsed(text, "-", DEVCONTAINER)
-        return FileKind(_of_documents(found) or DEVCONTAINER, found) if found.nodes else FileKind(None)
+        return FileKind(kind_of_documents(found) or DEVCONTAINER, found) if found.nodes else FileKind(None)
     if re.search(r"^[ \t]*FROM[ \t]+\S", text, re.MULTILINE | re.IGNORECASE) and not re.search(r"^kind:", text, re.M):
         return FileKind(DOCKERFILE)
     found = documents(text, "-")
-    kind = _of_documents(found)
+    kind = kind_of_documents(found)
     if kind is not None:
         return FileKind(kind, found)
     return FileKind(SHELL if _RUNS.search(text) else None)
@@ -127,14 +150,39 @@ def _yaml_kind(path: PurePath, text: str) -> FileKind:
         return FileKind(None)
     if _is_template(path, text):
         return FileKind(TEMPLATE)
-    found = documents(text, str(path))
+    found = documents(without_definitions(text), str(path))
     if found.broken is not None:
         return FileKind(_of_broken(path, text), found)
     if "workflows" in path.parts and ".github" in path.parts:
         return FileKind(GITHUB, found)
     if path.name == ".gitlab-ci.yml":
         return FileKind(GITLAB, found)
-    return FileKind(_of_documents(found), found)
+    return FileKind(kind_of_documents(found), found)
+
+
+def without_definitions(text: str) -> str:
+    """Return YAML with its CustomResourceDefinitions as blanks: they start nothing, and are most of what is long."""
+    if "kind: CustomResourceDefinition" not in text:
+        return text
+    parts = re.split(r"(^---[^\n]*\n)", text, flags=re.MULTILINE)
+    return "".join(_blank(each) if _DEFINITION.search(each) else each for each in parts)
+
+
+def _blank(text: str) -> str:
+    return "\n".join(" " * len(each) for each in text.split("\n"))
+
+
+def is_broken(name: str, text: str, message: str) -> bool:
+    """Return whether a text that can't be read is its author's to mend: its own reader stops there too.
+
+    A template's braces, a fixture that is broken on purpose, and limits of this reader are nobody's mistake.
+    """
+    path = PurePath(name)
+    if {*path.parts} & _ON_PURPOSE or any(each in message for each in _LIMITS):
+        return False
+    if _of_broken(path, text) == GITHUB or ("workflows" in path.parts and ".github" in path.parts):
+        return not re.search(r"(?<!\$)\{\{|\{%|<%", text)
+    return not re.search(r"\{\{|\{%|<%|\[\[|@[A-Z_]+@|__[A-Z_]+__|\$\{\{", text)
 
 
 def rendering_command(name: str, text: str) -> str:
@@ -152,7 +200,7 @@ def _json_kind(path: PurePath, text: str) -> FileKind:
     if not any(f'"{key}"' in text for key in _OF_JSON):
         return FileKind(None)
     found = parsed(text, str(path), DEVCONTAINER)
-    return FileKind(_of_documents(found), found)
+    return FileKind(kind_of_documents(found), found)
 
 
 def parsed(text: str, name: str, kind: str) -> Documents:
@@ -203,59 +251,3 @@ def _of_broken(path: PurePath, text: str) -> str | None:
     if re.search(r"^apiVersion:", text, re.MULTILINE) and re.search(r"^kind:", text, re.MULTILINE):
         return KUBERNETES
     return GITHUB if ".github" in path.parts else None
-
-
-def _of_documents(found: Documents) -> str | None:
-    roots = [each for each in found.nodes if isinstance(each, Mapping)]
-    if any("apiVersion" in each.items and "kind" in each.items for each in roots):
-        return KUBERNETES
-    for root in roots:
-        kind = _of_root(root)
-        if kind is not None:
-            return kind
-    return None
-
-
-def _of_root(root: Mapping) -> str | None:
-    if at(root, "local", "container_config") is not None:
-        return SAGEMAKER
-    if at(root, "runs", "steps") is not None and at(root, "runs", "using") is not None:
-        return GITHUB  # a composite action
-    if at(root, "containerDefinitions") is not None or "AWS::ECS::TaskDefinition" in _types(root):
-        return ECS
-    jobs = at(root, "jobs")
-    if isinstance(jobs, Mapping) and any(at(each, "runs-on") or at(each, "uses") for each in jobs.items.values()):
-        return GITHUB
-    services = at(root, "services")
-    if isinstance(services, Mapping) and any(_is_service(each) for each in services.items.values()):
-        return COMPOSE
-    if any(key in root.items for key in ("runArgs", "dockerComposeFile", "hostRequirements")):
-        return DEVCONTAINER
-    if any(isinstance(at(each, "script"), Sequence) for each in root.items.values()):
-        return GITLAB
-    return KUBERNETES if _has_pod(root, 0) else None
-
-
-def _types(root: Mapping) -> set[str | None]:
-    """Return the types of a CloudFormation stack's resources."""
-    resources = at(root, "Resources")
-    found = resources.items.values() if isinstance(resources, Mapping) else ()
-    return {text_at(each, "Type") for each in found}
-
-
-def _is_service(node: Node) -> bool:
-    keys = ("image", "build", "command", "extends", "shm_size")
-    return isinstance(node, Mapping) and any(key in node.items for key in keys)
-
-
-def _has_pod(node: Node, depth: int) -> bool:
-    if depth > 12:
-        return False
-    if isinstance(node, Sequence):
-        return any(_has_pod(each, depth + 1) for each in node.items)
-    if not isinstance(node, Mapping):
-        return False
-    listed = node.items.get("containers")
-    if isinstance(listed, Sequence) and any(at(each, "image") is not None for each in listed.items):
-        return True
-    return any(_has_pod(each, depth + 1) for each in node.items.values())

@@ -6,39 +6,34 @@ that only new ones count.
 
 from __future__ import annotations
 
-import ast
 import errno
 import hashlib
 import json
-import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.job.ceilings import Policy
-from trainlaunch.lint import devcontainer, workflow, yaml_files
 from trainlaunch.lint.allowed import allowed
-from trainlaunch.lint.command_lines import fences, read_regions, recipes, whole
-from trainlaunch.lint.dockerfile import read_dockerfile
-from trainlaunch.lint.ecs import read_ecs
+from trainlaunch.lint.document_kinds import JOB_FILE
 from trainlaunch.lint.edits import chosen
-from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, TEMPLATE, FileKind, kind_of, rendering_command
+from trainlaunch.lint.file_kinds import (
+    TEMPLATE,
+    FileKind,
+    is_markdown,
+    may_hold,
+    rendering_command,
+    without_definitions,
+)
+from trainlaunch.lint.own_jobs import findings_of_job
+from trainlaunch.lint.readers import UnreadableText, embedded, read_text
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules import apply_severities
 from trainlaunch.rules.sources.source_text import (
-    COMPOSE,
     DEFECTS,
-    DEVCONTAINER,
-    DOCKERFILE,
-    ECS,
-    GITHUB,
-    GITLAB,
-    KUBERNETES,
-    SAGEMAKER,
-    SHELL,
     TRAINING_SCRIPT,
     SourceText,
     TextFinding,
@@ -46,61 +41,9 @@ from trainlaunch.rules.sources.source_text import (
 from trainlaunch.rules.text_findings import findings_of, in_order
 from trainlaunch.rules.texts.policy_ceilings import above_ceilings
 from trainlaunch.yamltree.editor import apply_edits
-from trainlaunch.yamltree.tolerant import Documents, Source
-
-_YAML: dict[str, Callable[[str, str, Documents], SourceText]] = {
-    COMPOSE: yaml_files.read_compose_file,
-    KUBERNETES: yaml_files.read_kubernetes_file,
-    DEVCONTAINER: devcontainer.read_devcontainer,
-    GITHUB: workflow.read_github,
-    GITLAB: workflow.read_gitlab,
-    ECS: read_ecs,
-    SAGEMAKER: lambda text, name, found: SourceText(SAGEMAKER, text, Source(text, name), nodes=found.nodes),
-}
-_REGIONS = {SHELL: whole, MARKDOWN: fences, MAKEFILE: recipes}
-
-
-class UnreadableText(NamedTuple):
-    """A text of a kind that lint reads, which can't be read from a place on."""
-
-    kind: str
-    message: str
-    span: Span
-
-
-def read_text(text: str, name: str, forced: str | None = None) -> SourceText | UnreadableText | FileKind:
-    """Return what a text says, what is wrong with it, or its Kind where lint doesn't read it."""
-    kind = kind_of(name, text, forced)
-    if kind.name in _YAML and kind.read is not None:
-        if kind.read.broken is not None:
-            return UnreadableText(kind.name, kind.read.broken.message, kind.read.broken.span)
-        return _YAML[kind.name](text, name, kind.read)
-    if kind.name == TRAINING_SCRIPT:
-        script = read_script(text, name)
-        return script if isinstance(script, SourceText) else UnreadableText(TRAINING_SCRIPT, *script)
-    if kind.name == DOCKERFILE:
-        return read_dockerfile(text, name)
-    if kind.name in _REGIONS:
-        return read_regions(text, name, _REGIONS[kind.name](text))
-    return kind
-
-
-def read_script(text: str, name: str) -> SourceText | tuple[str, Span]:
-    """Return a script with its tree, or what this Python refuses in it and where."""
-    source = Source(text, name)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the script's own escapes
-            tree = ast.parse(text.removeprefix("\ufeff").replace("\f", " "))
-    except SyntaxError as error:
-        line, column = error.lineno or 1, max(error.offset or 1, 1)
-        return error.msg, Span(name, line, column, line, column + 1)
-    except (ValueError, RecursionError, MemoryError) as error:
-        return str(error) or "nested too deep", Span(name, 1, 1, 1, 1)
-    return SourceText(TRAINING_SCRIPT, text, source, tree=tree)
-
 
 MAX_BYTES = 4 * 1024 * 1024
+MAX_CHARACTERS = 300_000  # of a text that is judged: what is longer was written by a program
 _MAX_ROUNDS = 8
 
 VERSION = 1
@@ -126,10 +69,18 @@ def lint_text(
 
     `policy` is what is in force in the text's folder: its ceilings hold, and its severities.
     """
+    if len(text) > MAX_CHARACTERS and kind is None:
+        text_left = without_definitions(text)
+        if len(text_left.strip()) > MAX_CHARACTERS:
+            return _too_long(name, text)
     read = read_text(text, name, kind)
     if isinstance(read, SourceText):
-        own = [each for each in _found(read, groups, policy) if _is_in(each, name)]
+        shown = (each for one in embedded(text, name) for each in _found(one, groups, policy))
+        found = (*_found(read, groups, policy), *(map(_as_shown, shown) if is_markdown(name, kind) else ()))
+        own = [each for each in found if _is_in(each, name)]
         return Linted(name, text, read.kind, in_order(allowed(read, own)))
+    if isinstance(read, FileKind) and read.name == JOB_FILE:
+        return Linted(name, text, JOB_FILE, in_order(findings_of_job(Path(name))))
     if isinstance(read, UnreadableText):
         return Linted(name, text, read.kind, (_broken(read),))
     if isinstance(read, FileKind) and read.name == TEMPLATE:
@@ -145,6 +96,12 @@ def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> 
         return
     for each in (*found, *above_ceilings(file, policy)):
         yield from (each._replace(diagnostic=diagnostic) for diagnostic in apply_severities([each.diagnostic], policy))
+
+
+def _as_shown(finding: TextFinding) -> TextFinding:
+    """Return what is said of a file that a document only shows, a step less grave: it is there to be read."""
+    severity = Severity.WARNING if finding.severity is Severity.ERROR else Severity.INFO
+    return finding._replace(diagnostic=finding.diagnostic._replace(severity=severity))
 
 
 def _is_in(finding: TextFinding, name: str) -> bool:
@@ -177,9 +134,9 @@ def lint_bytes(
     if b"\0" in data[:1024] and kind is None:
         return Linted(name, "", None)
     if len(data) > MAX_BYTES:
-        return Linted(
-            name, "", kind, (_unreadable(name, "is larger than 4 MiB", "name a smaller file"),) if kind else ()
-        )
+        if kind:
+            return Linted(name, "", kind, (_unreadable(name, "is larger than 4 MiB", "name a smaller file"),))
+        return _too_long(name, data.decode("utf-8", errors="replace"))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -187,7 +144,7 @@ def lint_bytes(
         if linted.kind is None:
             return linted
         line = data[: error.start].count(b"\n") + 1
-        return Linted(name, "", linted.kind, (_unreadable(name, "is not UTF-8", "save it as UTF-8", line),))
+        return Linted(name, "", linted.kind, (not_judged(name, "it is not UTF-8", "save it as UTF-8", line),))
     return lint_text(text, name, kind, groups, policy)
 
 
@@ -218,11 +175,37 @@ def unopened(path: Path, reason: str) -> Linted:
         str(path),
         "",
         "file",
-        (_unreadable(str(path), f"can't be opened: {reason}", "let this user read it, or name it in .gitignore"),),
+        (not_judged(str(path), f"it can't be opened: {reason}", "let this user read it, or name it in .gitignore"),),
     )
 
 
+def not_judged(name: str, why: str, fix: str, line: int = 1) -> TextFinding:
+    """Return what is said of a file that lint leaves out, since its reader can't take it."""
+    span = Span(name, line, 1, line, 1)
+    return TextFinding(
+        Diagnostic("TL393", f"not judged: {why}", fix, severity=Severity.INFO, span=span), "text-unreadable"
+    )
+
+
+def _too_long(name: str, text: str) -> Linted:
+    """Return what is said of a text that is too long to be judged, if it may be of a kind that is read."""
+    if not may_hold(name, text):
+        return Linted(name, "", None)
+    why = f"it has more than {MAX_CHARACTERS // 1000} kB, as texts of programs have"
+    return Linted(name, "", "file", (not_judged(name, why, "split it, or name it in .gitignore"),))
+
+
 def _broken(read: UnreadableText) -> TextFinding:
+    if not read.broken:
+        whose = "this Python" if read.kind == TRAINING_SCRIPT else "its reader"
+        diagnostic = Diagnostic(
+            "TL393",
+            f"not judged: {whose} can't read the {read.kind} text: {read.message}",
+            "judge it by its own reader, or name it in .gitignore",
+            severity=Severity.INFO,
+            span=read.span,
+        )
+        return TextFinding(diagnostic, "text-unreadable")
     return TextFinding(
         Diagnostic(
             "TL393",

@@ -14,8 +14,9 @@ from trainlaunch.lint.command_lines import Region, read_regions
 from trainlaunch.lint.devcontainer import word_of
 from trainlaunch.lint.edits import yaml_edits
 from trainlaunch.rules.sources.container_facts import engine_text
+from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import GITHUB, GITLAB, SourceContainer, SourceText, at, entries_in, items_in
-from trainlaunch.rules.sources.training_commands import Argv, commands_in
+from trainlaunch.rules.sources.training_commands import commands_in
 from trainlaunch.yamltree.changes import Set
 from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar
 

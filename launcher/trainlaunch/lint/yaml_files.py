@@ -13,10 +13,12 @@ from trainlaunch.formats.compose.read import read_documents
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.kubernetes import containers_of
 from trainlaunch.formats.kubernetes.objects import read_object
+from trainlaunch.lint.dotenv import filled, values_beside
 from trainlaunch.lint.edits import Budget, yaml_edits
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.container_facts import engine_text
+from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
@@ -26,7 +28,7 @@ from trainlaunch.rules.sources.source_text import (
     items_in,
     text_at,
 )
-from trainlaunch.rules.sources.training_commands import SHELLS, Argv, argv_of, argvs_of, commands_in
+from trainlaunch.rules.sources.training_commands import SHELLS, argv_of, argvs_of, commands_in
 from trainlaunch.units import format_size
 from trainlaunch.yamltree.changes import Change, Insert, Set
 from trainlaunch.yamltree.text_file import MAX_BYTES
@@ -40,6 +42,9 @@ _BASES = frozenset({"compose.yaml", "compose.yml", "docker-compose.yaml", "docke
 
 def read_compose_file(text: str, name: str, found: Documents) -> SourceText:
     """Return the services of a Compose file, as its override changes them."""
+    values = values_beside(FilePath(name)) if "$" in text and name != "-" else {}
+    if values:
+        found = found._replace(nodes=tuple(filled(each, values) for each in found.nodes))
     roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
     containers = []
     budget = Budget(text)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
+from trainlaunch.kinds import CONFIG_MAP
 from trainlaunch.rules.base.text_rule import TextRule
-from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
+from trainlaunch.rules.sources.purpose import purpose_of
+from trainlaunch.rules.sources.source_text import DEFECTS, KUBERNETES, SourceText, TextFinding, at, entries_in, text_at
 from trainlaunch.rules.texts import (
     commands,
     compose_values,
@@ -18,6 +20,7 @@ from trainlaunch.rules.texts import (
     shm_mounts,
     stated_sizes,
 )
+from trainlaunch.yamltree.tolerant import Scalar
 
 FAMILIES = (
     commands,
@@ -49,13 +52,27 @@ _CAUSES: dict[TextRule, tuple[TextRule, ...]] = {
 
 def findings_of(file: SourceText, groups: Collection[str] = (DEFECTS,)) -> tuple[TextFinding, ...]:
     """Return what the rules of these groups say of a text, in its order."""
+    carried = dict(_carried(file))
+    weighed = (each._replace(purpose=purpose_of(each, carried)) for each in file.containers)
+    file = file._replace(containers=tuple(weighed))
     found = {rule: tuple(rule.check(file)) for rule in RULES if rule.group in groups}
     for rule, causes in _CAUSES.items():
         told = {each.place for cause in causes for each in found.get(cause, ()) if each.place}
         found[rule] = tuple(each for each in found.get(rule, ()) if each.place not in told)
     if found.get(shm_mounts.claim_template_of_memory):  # the mount of what is no memory follows from it
         found[shm_mounts.shm_on_disk] = ()
-    return in_order(each for rule in RULES for each in found.get(rule, ()))
+    purposes = {each.workload.place: each.purpose for each in file.containers}
+    kept = (each for rule in RULES for each in found.get(rule, ()) if each.group in groups)
+    return in_order(each._replace(purpose=purposes.get(each.place)) for each in kept)
+
+
+def _carried(file: SourceText) -> Iterator[tuple[str, str]]:
+    """Yield the scripts that ConfigMaps of a text carry, by their names."""
+    for root in file.nodes if file.kind == KUBERNETES else ():
+        held = entries_in(at(root, "data")) if text_at(root, "kind") == CONFIG_MAP.name else {}
+        yield from (
+            (name, each.text) for name, each in held.items() if isinstance(each, Scalar) and name.endswith(".py")
+        )
 
 
 def in_order(findings: Iterable[TextFinding]) -> tuple[TextFinding, ...]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import functools
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from trainlaunch import __version__
 from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, is_handed, open_named, reach_of, unreadable
 from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import (
@@ -23,6 +22,7 @@ from trainlaunch.cli.output.report import (
     span_json,
     unified_diff,
 )
+from trainlaunch.cli.output.sarif import sarif
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
@@ -31,15 +31,12 @@ from trainlaunch.exit_codes import EXIT_FINDINGS
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.lint.file_kinds import KINDS
 from trainlaunch.lint.files import files_of
-from trainlaunch.manuals import manuals
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import Reach
 from trainlaunch.rules.sources.source_text import TextFinding
 
 if TYPE_CHECKING:
     from trainlaunch.lint.linter import Linted
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-_SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def report(results: Sequence[Linted], output: str, streams: Streams, *, to_stderr: bool) -> None:
@@ -49,7 +46,7 @@ def report(results: Sequence[Linted], output: str, streams: Streams, *, to_stder
     if output == "json":
         write(document({"findings": [_json(each) for each in findings]}))
     elif output == "sarif":
-        write(_sarif(findings))
+        write(sarif(findings))
     elif output in {"github", "concise"}:
         line = annotation if output == "github" else concise
         write("".join(f"{line(each.diagnostic)}\n" for each in findings))
@@ -73,64 +70,12 @@ def _sum(results: Sequence[Linted], findings: Iterable[TextFinding]) -> str:
 def _json(finding: TextFinding) -> Mapping[str, object]:
     (content,) = as_json([finding.diagnostic])
     edits = [{"span": span_json(each.span), "text": each.text} for each in finding.edits]
-    return {"code": content["code"], "name": finding.name, **content, "edits": edits, "safe": finding.safe}
+    known = {"verdict": finding.purpose.verdict, "signs": list(finding.purpose.signs)} if finding.purpose else None
+    more = {} if known is None else {"purpose": known}
+    return {"code": content["code"], "name": finding.name, **content, "edits": edits, "safe": finding.safe, **more}
 
 
-def _sarif(findings: Sequence[TextFinding]) -> str:
-    import json
-
-    known = manuals()
-    codes = sorted({each.diagnostic.code for each in findings})
-    rules = [{"id": code, "name": known[code].name, "shortDescription": {"text": known[code].title}} for code in codes]
-    driver = {"name": "trainlaunch", "version": __version__, "rules": rules}
-    results = [_result(each, codes) for each in findings]
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    log = {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
-
-
-def _result(finding: TextFinding, codes: Sequence[str]) -> Mapping[str, object]:
-    diagnostic = finding.diagnostic
-    span = diagnostic.span
-    place: dict[str, object] = {}
-    if span is not None:
-        uri = _uri(span.file)
-        region = {
-            "startLine": span.line,
-            "startColumn": span.column,
-            "endLine": span.end_line,
-            "endColumn": span.end_column,
-        }
-        place = {"locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}]}
-    if finding.edits and span is not None:
-        replacements = [
-            {
-                "deletedRegion": {
-                    "startLine": each.span.line,
-                    "startColumn": each.span.column,
-                    "endLine": each.span.end_line,
-                    "endColumn": each.span.end_column,
-                },
-                "insertedContent": {"text": each.text},
-            }
-            for each in finding.edits
-        ]
-        change = {"artifactLocation": {"uri": _uri(span.file)}, "replacements": replacements}
-        place["fixes"] = [{"description": {"text": diagnostic.fix}, "artifactChanges": [change]}]
-    text = "; ".join(each for each in (diagnostic.message, diagnostic.why, diagnostic.fix) if each)
-    return {
-        "ruleId": diagnostic.code,
-        "ruleIndex": codes.index(diagnostic.code),
-        "level": _LEVELS[finding.severity],
-        "message": {"text": text},
-        **place,
-    }
-
-
-def _uri(file: str) -> str:
-    return quote("stdin" if file == "-" else file)
-
-
+_OFTEN, _LONG = 500, 5.0  # files, and seconds from which on progress is told
 _MAX_BASELINE_BYTES = 64 * 1024 * 1024  # bytes: some hundred thousand findings
 _GRAVITY = {"error": 2, "warning": 1, "info": 0}
 _GROUPS = {"defects": ("defects",), "practice": ("practice",), "all": ("defects", "practice")}
@@ -141,8 +86,8 @@ USAGE = Usage(
         "kustomize build overlays/gpu | trainlaunch lint -",
     ),
     exit_codes=(
-        "0 nothing as grave as --fail-on (with --fix: after it), 1 findings, or folders with nothing to "
-        "lint, 2 usage, 70 a bug of ours, 130 interrupted"
+        "0 nothing as grave as --fail-on (with --fix: after it), 1 findings, 2 usage, or a folder or file of which "
+        "nothing was read, 70 a bug of ours, 130 interrupted"
     ),
     arguments=(
         argument(
@@ -162,6 +107,11 @@ USAGE = Usage(
         argument("--select", choices=tuple(_GROUPS), default="defects", help="which rules: defects, practice, or all"),
         argument(
             "--fail-on", choices=tuple(_GRAVITY), default="error", help="the least severity that makes the exit code 1"
+        ),
+        argument(
+            "--files-from-hook",
+            action="store_true",
+            help="the files are those of a commit, of which none may be one that is read",
         ),
         argument("--fix", action="store_true", help="make the safe fixes in the files, - on stdout"),
         argument("--diff", action="store_true", help="print the safe fixes as a diff and change nothing"),
@@ -187,7 +137,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     known = _baseline(args.baseline)
     results: list[Linted] = []
     reach = reach_of(args)
+    started = time.monotonic()
     for linted in _linted(args, groups, reach):
+        _tell_progress(results, started, streams)
         policy = _policy(Path(linted.name).parent, args.policy, reach)
         after = fixed(linted, args.kind, groups, policy) if args.fix or args.diff else linted
         _write(linted, after, args, streams)
@@ -276,12 +228,34 @@ def _write_baseline(path: Path, results: Iterable[Linted], streams: Streams) -> 
     streams.say(f"wrote {path}")
 
 
+def _tell_progress(results: Sequence[Linted], started: float, streams: Streams) -> None:
+    """Say on a terminal how far a long look has come."""
+    if len(results) % _OFTEN == _OFTEN - 1 and streams.err.isatty() and time.monotonic() - started > _LONG:
+        streams.say(f"linted {len(results) + 1} files so far")
+
+
+def _unread(results: Iterable[Linted], paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield each named folder of which nothing was read; of named files the first, where none of them was."""
+    names = [Path(each.name) for each in results]
+    folders = [each for each in paths if each.is_dir()]
+    yield from (each for each in folders if not any(_is_below(name, each) for name in names))
+    if not folders and not names:
+        yield from paths[:1]
+
+
+def _is_below(name: Path, folder: Path) -> bool:
+    return folder == Path() or name.is_relative_to(folder)
+
+
 def _reported(results: list[Linted], args: argparse.Namespace, streams: Streams) -> int:
-    if not results and all(each.is_dir() for each in args.paths):
-        raise UsageError([_nothing(args.paths)])
+    unread = [] if args.files_from_hook else list(_unread(results, args.paths))
+    if unread and not results:
+        raise UsageError([_nothing(unread)])
     quiet = args.diff or (args.fix and Path("-") in args.paths)
     report(results, args.output, streams, to_stderr=quiet)
     counts = Counter(finding.severity for each in results for finding in each.findings)
+    if unread:
+        raise UsageError([_nothing(unread)])
     least = _GRAVITY[args.fail_on]
     return EXIT_FINDINGS if any(_GRAVITY[each.value] >= least for each in counts) else 0
 
@@ -289,7 +263,8 @@ def _reported(results: list[Linted], args: argparse.Namespace, streams: Streams)
 def _nothing(paths: Iterable[Path]) -> Diagnostic:
     return Diagnostic(
         "TL395",
-        f"no file that lint reads is in {', '.join(map(str, paths))}",
-        "name the folder that holds them, or a file with --kind",
+        f"nothing that lint reads is in {', '.join(map(str, paths))}",
+        "name what starts training: a script or Markdown with docker lines, a Compose file, a manifest, a CI job, a "
+        "Dockerfile, a job file; or a file with --kind",
         severity=Severity.ERROR,
     )

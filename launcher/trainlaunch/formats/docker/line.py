@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from trainlaunch.formats.docker.literals import NO_LITERALS, Literals
 from trainlaunch.formats.docker.shell_lexer import Operator, Word, tokens
 from trainlaunch.formats.docker.table import ALIASES, FLAGS, PODMAN_SWITCHES, PODMAN_VALUES, SHORT, SWITCHES
 
@@ -64,26 +65,32 @@ class Line(NamedTuple):
 
 
 def run_lines(
-    text: str, start: int = 0, end: int | None = None, single: frozenset[str] = frozenset()
+    text: str,
+    start: int = 0,
+    end: int | None = None,
+    single: frozenset[str] = frozenset(),
+    literals: Literals = NO_LITERALS,
 ) -> tuple[Line, ...]:
     """Return the lines of a text, or of its characters `start` to `end`, that start a container, in their order.
 
-    `single` are variables that are one word each where they stand unquoted, whatever their value.
+    `single` are variables that are one word each where they stand unquoted, whatever their value; `literals` have the
+    values that the text gives others.
     """
-    return tuple(_lines(text, (start, len(text) if end is None else end), 0, single))
+    return tuple(_lines(text, (start, len(text) if end is None else end), 0, (single, literals)))
 
 
-def _lines(text: str, place: tuple[int, int], depth: int, single: frozenset[str]) -> Iterator[Line]:
+def _lines(text: str, place: tuple[int, int], depth: int, variables: tuple[frozenset[str], Literals]) -> Iterator[Line]:
     found: list[Line] = []
     before: list[tuple[str, ...]] = []
     inner: list[Line] = []
     carriage = False
-    for words, operators in commands(tokens(text, *place)):
+    single, literals = variables
+    for words, operators in commands(literals.filled(tokens(text, *place))):
         line = _line(words, single)
         carriage = carriage or any("\r" in each.text for each in operators)
         active = tuple(f"<{each.text}>" for each in operators if each.text not in "\n;")
         if depth < _DEEPEST:
-            inner += _inside(text, words, depth, single)
+            inner += _inside(text, words, depth, variables)
         if line is not None:
             after = (active,) if active else ()
             found.append(line._replace(before=tuple(before), after=after))
@@ -96,7 +103,7 @@ def _lines(text: str, place: tuple[int, int], depth: int, single: frozenset[str]
     yield from sorted([*lines, *inner], key=lambda each: each.run.start)
 
 
-def _inside(text: str, words: Sequence[Word], depth: int, single: frozenset[str]) -> Iterator[Line]:
+def _inside(text: str, words: Sequence[Word], depth: int, variables: tuple[frozenset[str], Literals]) -> Iterator[Line]:
     """Yield the lines in command substitutions."""
     for word in words:
         for piece in word.pieces:
@@ -104,7 +111,7 @@ def _inside(text: str, words: Sequence[Word], depth: int, single: frozenset[str]
                 opened, closing = ("$(", ")") if piece.text.startswith("$(") else ("`", "`")
                 begin = piece.inner + len(opened)
                 end = piece.inner + len(piece.text.removesuffix(closing))
-                yield from _lines(text, (begin, max(begin, end)), depth + 1, single)
+                yield from _lines(text, (begin, max(begin, end)), depth + 1, variables)
 
 
 def commands(stream: Iterator[Word | Operator]) -> Iterator[tuple[list[Word], list[Operator]]]:

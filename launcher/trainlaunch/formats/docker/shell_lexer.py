@@ -35,6 +35,7 @@ class Piece(NamedTuple):
     """A part of a word: its text, its source from `start` to `end`, quotes included, and where the text itself begins.
 
     `known` is whether the text is what arrives; else it is the source. `quoted` is whether it stays one word.
+    `filled` is whether another place gave it, so that its characters have no places of their own here.
     """
 
     text: str
@@ -43,6 +44,7 @@ class Piece(NamedTuple):
     inner: int
     known: bool = True
     quoted: bool = False
+    filled: bool = False
 
 
 class Word:
@@ -75,7 +77,7 @@ class Word:
         for piece in self.pieces:
             past = offset + len(piece.text)
             if first <= past and offset <= last:
-                escape = len(piece.text) == 1 and piece.inner > piece.start and not piece.quoted
+                escape = piece.filled or (len(piece.text) == 1 and piece.inner > piece.start and not piece.quoted)
                 known = known and (piece.known or first == past or last == offset)
                 if start < 0 and (first < past or first == last):
                     whole = escape or (first == offset and last == len(self.text))

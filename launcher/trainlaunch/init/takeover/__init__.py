@@ -13,7 +13,7 @@ from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import Workload
 from trainlaunch.init.job_text import resource, scalar
 from trainlaunch.init.takeover import job_draft, loader_guesses, rendered
-from trainlaunch.init.takeover.choose import ChosenContainer, choose
+from trainlaunch.init.takeover.choose import ChosenContainer, choose, groups_beside
 from trainlaunch.init.takeover.container_fields import take_container, take_process
 from trainlaunch.init.takeover.engine_fields import name_volumes, take_flags, take_keys, without_unclear
 from trainlaunch.init.takeover.job_draft import JobDraft, empty, text_of, word
@@ -75,11 +75,23 @@ def _take_foreign(draft: JobDraft, found: ChosenContainer) -> None:
     take_process(draft, written)
     if draft.record.has_kinds:
         take_pod(draft, written)
+        _list_groups(draft, found)
     elif draft.record.patch == "merge":
         take_keys(draft, written.workload, written.own)
         name_volumes(draft, found.file.nodes, written.workload.span)
     else:
         take_flags(draft, written.workload)
+
+
+def _list_groups(draft: JobDraft, found: ChosenContainer) -> None:
+    """Say which other pods the object starts: a job's nodes are all alike, and torchrun counts them."""
+    for each in groups_beside(found):
+        draft.note(
+            f"the group of pods {each.workload.place}",
+            "a job is one container, and its other nodes run the same under torchrun",
+            "state torchrun: {nnodes: …} with the number of all pods, or write a job file of its own for it",
+            each.workload.span,
+        )
 
 
 def _take_own(draft: JobDraft, found: ChosenContainer, own: Workload, plan: Wrapped) -> None:

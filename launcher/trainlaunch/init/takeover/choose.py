@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
+from trainlaunch.lint.document_kinds import JOB_FILE
 from trainlaunch.lint.file_kinds import TEMPLATE, FileKind
-from trainlaunch.lint.linter import MAX_BYTES, UnreadableText, lint_bytes, read_text
+from trainlaunch.lint.linter import MAX_BYTES, lint_bytes
+from trainlaunch.lint.readers import UnreadableText, read_text
 from trainlaunch.render.header import read_header
 from trainlaunch.rules.sources.source_text import (
     DOCKERFILE,
@@ -59,7 +62,7 @@ def choose(data: bytes, name: str, pick: str | None) -> ChosenContainer:
         raise _rejected("TL382", f"{name} starts no container that can be read", _FIX, Span(name, 1, 1, 1, 1))
     names = _names(containers)
     if pick is None:
-        if len(containers) == 1 or _are_nodes(containers):
+        if len(containers) == 1 or _are_nodes(containers) or _are_groups(containers):
             return ChosenContainer(file, containers[0])
         return _only_training(file, containers, names, name)
     chosen = [each for each, called in zip(containers, names, strict=True) if pick in called]
@@ -81,6 +84,9 @@ def _read(data: bytes, name: str) -> SourceText:
     kind = read.name if isinstance(read, FileKind) else read.kind
     if kind is None:
         raise _rejected("TL382", f"{name} is not a text that can be taken over", _FIX, Span(name, 1, 1, 1, 1))
+    if kind == JOB_FILE:
+        fix = f"use it as it is: `trainlaunch plan {name}`"
+        raise _rejected("TL382", f"{name} is a job file already", fix, Span(name, 1, 1, 1, 1))
     if isinstance(read, SourceText) and text.encode() == data:
         return read
     # lint says why, and where.
@@ -133,6 +139,30 @@ def _are_nodes(containers: list[SourceContainer]) -> bool:
     labels = [{**each.workload.labels} for each in containers]
     jobs = {stated(each.get(f"{start}job")) for each in labels for start in _OURS if f"{start}job" in each}
     return len(jobs) == 1 and all(any(f"{start}job" in each for start in _OURS) for each in labels)
+
+
+def _are_groups(containers: list[SourceContainer]) -> bool:
+    """Return whether all are groups of pods of one object that run the same: a PyTorchJob's Master and Workers."""
+    first = containers[0]
+    pods = {id(each.pod) for each in containers}
+    same = all(
+        _object_of(each) == _object_of(first)
+        and (each.argv, stated(each.workload.image)) == (first.argv, stated(first.workload.image))
+        for each in containers
+    )
+    return first.pod is not None and len(pods) == len(containers) and bool(first.argv) and same
+
+
+def _object_of(written: SourceContainer) -> str:
+    return written.workload.place.partition(" ")[0]
+
+
+def groups_beside(found: ChosenContainer) -> Iterator[SourceContainer]:
+    """Yield the containers of other pods of the chosen one's object: its other groups of replicas."""
+    own = found.written
+    for each in found.file.containers:
+        if own.pod is not None and each.pod is not own.pod and _object_of(each) == _object_of(own):
+            yield each
 
 
 def _only_training(

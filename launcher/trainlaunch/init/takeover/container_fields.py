@@ -11,7 +11,7 @@ from trainlaunch.formats.gpus import GPU_RESOURCE
 from trainlaunch.formats.workload import Known, ShmSetting, Unknown, Value, Workload, stated
 from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.init.job_text import scalar
-from trainlaunch.init.takeover.job_draft import JobDraft, example_image, flow, label, size, word
+from trainlaunch.init.takeover.job_draft import JobDraft, flow, label, size, word
 from trainlaunch.init.takeover.mounts import take_mounts
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.job.tokens import literal_of
@@ -22,6 +22,7 @@ from trainlaunch.units import format_cpus, format_duration
 
 _SECRET = re.compile(r"(?i)(?:^|_)(?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|credentials?)(?:_|$)")
 _ONE_VARIABLE = re.compile(r"""["']?(?:(\w+)=)?["']?\$\{?([A-Za-z_]\w*)\}?["']?""")
+_FETCHED = re.compile(r"^(?:docker|dockerd|oras)://")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*")
 _PULL = {
     **dict.fromkeys(("always", "Always"), "always"),
@@ -37,8 +38,6 @@ _OF_SHM = {
     of.BIND: "it is a folder of the host",
     of.DISK: "it is on a disk, over which batches are slow",
 }
-
-PLACEHOLDER = ("python", "train.py")
 
 
 def take_container(draft: JobDraft, workload: Workload) -> None:
@@ -67,14 +66,14 @@ def _take_name(draft: JobDraft, workload: Workload) -> None:
 def _take_image(draft: JobDraft, workload: Workload) -> None:
     image = workload.image
     if isinstance(image, Known) and image.value:
-        draft.set("image", word(scalar(image.value)))
+        # What only says how the image is fetched is no part of its name.
+        draft.set("image", word(scalar(_FETCHED.sub("", image.value).replace("#", "/"))))
         return
-    draft.set("image", example_image())
     if isinstance(image, Unknown):
-        draft.comment("image", f"The text leaves the image to {image.text}: put what that stands for here.")
+        draft.leave_open("image", f"The text leaves the image to {image.text}: write what that stands for as image.")
         why, shown = "a variable or a template decides it", image.text
     else:
-        draft.comment("image", "The text builds its image, or names none: put its name here.")
+        draft.leave_open("image", "The text builds its image, or names none: write its name as image.")
         why, shown = "the text states none; one that is built there has no name here", "of the text"
     draft.note(f"the image {shown}", why, "write the image with its tag or digest", workload.span)
 
@@ -267,7 +266,7 @@ def take_process(draft: JobDraft, written: SourceContainer) -> None:
             f"put it into command; `docker image inspect {image}` shows the image's ENTRYPOINT and CMD",
             workload.span,
         )
-        draft.set("command", flow(PLACEHOLDER), "The text runs the image's own command: put that here.")
+        draft.leave_open("command", "The text runs the image's own command: write that as command.")
         return
     draft.set("command", flow(tuple(map(literal_of, words))))
     if entrypoint is not None:
@@ -290,4 +289,4 @@ def _leave_command_open(draft: JobDraft, value: Unknown) -> None:
         "write the words that it stands for into command",
         value.span,
     )
-    draft.set("command", flow(PLACEHOLDER), f"The text runs `{shown[:300]}`: put what that stands for here.")
+    draft.leave_open("command", f"The text runs `{shown[:300]}`: write what that stands for as command.")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.init.job_text import comment_lines, scalar
-from trainlaunch.job.fields.table import JOB, named
+from trainlaunch.job.fields.table import JOB
 from trainlaunch.job.reading.job_reader import read_job
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules import check_plan, plan_job
@@ -62,6 +62,11 @@ class JobDraft(NamedTuple):
         block = field.partition(".")[0]
         self.comments[block] = f"{self.comments[block]} {text}" if block in self.comments else text
 
+    def leave_open(self, field: str, text: str) -> None:
+        """Leave out what the text doesn't state: the plan of the job file stops there until somebody writes it."""
+        self.fields.pop(field, None)
+        self.comments[field] = text
+
     def note(self, what: str, why: str, fix: str, span: Span | None = None) -> None:
         """Say that a part of the text is not in the job file."""
         told = Diagnostic("TL381", f"{what} is not taken over", fix, why=why, severity=Severity.WARNING, span=span)
@@ -90,12 +95,6 @@ def label(text: str) -> str:
     return f"{name}-job" if len(name) == 1 else name
 
 
-def example_image() -> Quoted:
-    """Return the image that stands where a text names none that can be used."""
-    field = named(JOB, "image")
-    return word(scalar(field.example if field else ""))
-
-
 def flow(words: tuple[str, ...]) -> Quoted | list[str]:
     """Return a list on one line where it is short, else one that takes lines of its own."""
     line = f"[{', '.join(map(scalar, words))}]"
@@ -112,7 +111,13 @@ def _lines(draft: JobDraft) -> Iterator[str]:
         f"A job file of trainlaunch, made of {draft.file}. `trainlaunch plan` shows what follows from it; "
         "docs/job-file.md has every field."
     )
-    for name in sorted(draft.fields, key=lambda each: _ORDER.index(each) if each in _ORDER else len(_ORDER)):
+    for name in sorted(
+        {*draft.fields, *_OPEN & {*draft.comments}},
+        key=lambda each: _ORDER.index(each) if each in _ORDER else len(_ORDER),
+    ):
+        if name not in draft.fields:
+            yield from _comment(draft.comments[name])
+            continue
         value = draft.fields[name]
         if value in ({}, []) and name != "image_entrypoint":
             continue
@@ -138,6 +143,7 @@ def _comment(text: str) -> list[str]:
     return comment_lines(comment(" ".join(text.split())))
 
 
+_OPEN = frozenset({"image", "command"})  # what a text may leave open, and a job may not
 _MAX_ROUNDS = 12
 _NEEDED = frozenset({"name", "image", "command", "script", "target"})
 
@@ -162,19 +168,26 @@ def plan_of(draft: JobDraft) -> LaunchPlan:
     """Return the plan of a draft, lying where its relative paths mean what they say. Raises JobFileRejected."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "job.yaml"
-        path.write_text(text_of(draft), encoding="utf-8")
+        path.write_text(text_of(_filled(draft)), encoding="utf-8")
         plan = plan_job(read_job(path, use_lock=False))
         check_plan(plan)
     return plan
+
+
+def _filled(draft: JobDraft) -> JobDraft:
+    """Return a draft that can be planned: with a word for what the text leaves open."""
+    fields = {"image": "image:1", **draft.fields}
+    if not {"command", "script"} & {*fields}:
+        fields["command"] = ["command"]
+    return draft._replace(fields=fields)
 
 
 def _left_out(draft: JobDraft, error: Diagnostic) -> bool:
     """Take the field that an error is about out of the draft; return whether there was one to take out."""
     steps = [each for each in error.field.split(".") if each]
     if steps == ["image"] and "image" not in draft.kept:
-        draft.note(f"the image {draft.fields['image']}", error.message, error.fix)
-        draft.set("image", example_image(), "The text's image is not one that an engine takes: put its name here.")
-        draft.kept.add("image")
+        draft.note(f"the image {draft.fields.pop('image')}", error.message, error.fix)
+        draft.leave_open("image", "The text's image is not one that an engine takes: write its name as image.")
         return True
     if not steps or steps[0] in _NEEDED:
         return False

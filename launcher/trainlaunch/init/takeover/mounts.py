@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from pathlib import Path
 from typing import Any
 
 from trainlaunch.formats.docker.placed_values import UNREAD
@@ -14,6 +15,7 @@ from trainlaunch.init.takeover.job_draft import JobDraft
 from trainlaunch.job.reserved import SECRETS_FOLDER
 
 _HERE = re.compile(r"""["']?(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|\$\{localWorkspaceFolder\}|\$CI_PROJECT_DIR)["']?""")
+_HOME = re.compile(r"""["']?(?:\$HOME|\$\{HOME\}|~(?=/))["']?((?:/[\w./-]*)?)["']?""")
 _WORKSPACE = re.compile(r"\$\{\{ *github\.workspace *\}\}")
 _TAKEN = frozenset({"bind", "volume", "tmpfs", "scratch", "pvc", "config"})
 _NO_SOURCE = frozenset({"tmpfs", "scratch"})
@@ -133,10 +135,16 @@ def _without(draft: JobDraft, mount: MountPoint, where: str) -> None:
 def _source(draft: JobDraft, mount: MountPoint) -> str | None:
     source = mount.source
     if isinstance(source, Known):
-        at_home = mount.type == "bind" and source.value.startswith("~")  # the home of whoever runs it
-        return None if at_home else _path(draft, source.value) if mount.type == "bind" else source.value
+        if mount.type == "bind" and (source.value == "~" or source.value.startswith("~/")):
+            draft.comment("mounts", "~ is taken for the home of whoever made this file.")
+            return str(Path(source.value).expanduser())
+        return _path(draft, source.value) if mount.type == "bind" else source.value
     if source is None:
         return None
+    home = _HOME.fullmatch(source.text)
+    if home is not None:
+        draft.comment("mounts", "$HOME is taken for the home of whoever made this file.")
+        return str(Path.home()) + home[1].rstrip("/")
     here = _HERE.match(source.text) or _WORKSPACE.match(source.text)
     rest = source.text[here.end() :].strip("\"'") if here else "$"
     if re.search(r"[$`]|\.\.", rest) or (rest and not rest.startswith("/")):

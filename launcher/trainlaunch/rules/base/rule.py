@@ -13,7 +13,7 @@ class Problem(NamedTuple):
     """What a rule says, as severe as the rule unless it says otherwise.
 
     Without a span it stands at its field, or, of a written text, at its container; `about` is that container's place
-    where it has no field. `edits` carry the fix out, unasked if `safe`.
+    where it has no field, `group` the one it is of where that isn't the rule's. `edits` carry the fix out.
     """
 
     message: str
@@ -25,6 +25,7 @@ class Problem(NamedTuple):
     edits: tuple[Edit, ...] = ()
     safe: bool = True
     about: str = ""
+    group: str = ""
 
 
 class PlanRule(NamedTuple):

@@ -23,9 +23,9 @@ class TextRule(NamedTuple):
     def check(self, file: SourceText) -> Iterator[TextFinding]:
         """Yield what it says of a text."""
         for problem in self.problems(file) if not self.kinds or file.kind in self.kinds else ():
-            message, fix, why, field, span, severity, edits, safe, about = problem
+            message, fix, why, field, span, severity, edits, safe, about, group = problem
             diagnostic = Diagnostic(self.code, message, fix, why, severity or self.severity, span, field)
-            yield TextFinding(diagnostic, self.name, edits, safe and bool(edits), about)
+            yield TextFinding(diagnostic, self.name, edits, safe and bool(edits), about, group or self.group)
 
 
 def text_rule(

@@ -13,6 +13,7 @@ from trainlaunch.plan.workers_and_threads import shares_cpus, whole_cpus
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import counted
 
+_CROWDED = 2  # workers for each CPU: those of one loader are often idle while another one runs
 PREFETCH = "{prefetch_factor}"
 
 
@@ -73,18 +74,27 @@ def ranks_not_stated(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL206", Severity.WARNING)
 def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
-    """The stated workers of one loader, over all ranks, outnumber the CPUs."""
-    ranks, cpus = plan.ranks.value, whole_cpus(plan.job) or 0
-    if shares_cpus(plan) and plan.job.resources.cpus is not None and not _measured(plan):
-        from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
+    """The stated workers of one loader, over all ranks, outnumber the CPUs, or those of all loaders by far."""
+    ranks, cpus, stated = plan.ranks.value, whole_cpus(plan.job), plan.job.resources.cpus
+    if cpus is None or stated is None or _measured(plan):
+        return
+    from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
 
-        workers = f"{counted(plan.stated_processes, 'DataLoader worker')} ({counted(ranks, 'rank')})"
-        yield Problem(
-            f"{workers} share resources.cpus {plan.job.resources.cpus / 1000:g}",
-            deciding_workers(plan.job).lower_to(max(1, cpus // ranks)),
-            "workers beyond the CPUs only take turns, and each costs memory",
-            "data_loader.num_workers",
-        )
+    if shares_cpus(plan):
+        who, most = f"{counted(plan.stated_processes, 'DataLoader worker')} ({counted(ranks, 'rank')})", cpus // ranks
+        way_out = ""
+    elif plan.processes > _CROWDED * cpus and plan.stated_processes:
+        loaders = len(plan.job.data_loader.loaders)
+        who = f"{counted(plan.processes, 'DataLoader worker')} ({counted(ranks, 'rank')}, {counted(loaders, 'loader')} "
+        who, most, way_out = f"{who}alive together)", cpus // (ranks * loaders), ", or loaders_run: in_turn if they do"
+    else:
+        return
+    yield Problem(
+        f"{who} share resources.cpus {stated / 1000:g}",
+        f"{deciding_workers(plan.job).lower_to(max(1, most))}{way_out}",
+        "workers beyond the CPUs only take turns, and each costs memory",
+        "data_loader.num_workers",
+    )
 
 
 def _measured(plan: LaunchPlan) -> bool:

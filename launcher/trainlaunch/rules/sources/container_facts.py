@@ -9,7 +9,6 @@ from trainlaunch.formats.workload import Unknown, Workload, stated
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at
-from trainlaunch.rules.sources.training_commands import is_training, stated_workers
 from trainlaunch.units import GIB, MIB, docker_size, format_size
 
 _TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
@@ -34,7 +33,8 @@ def _passed_through(workload: Workload) -> int | None:
     named = {match[1] for each in nodes if (match := _DEVICE.match(each))}
     if named or any(each.startswith("/dev/kfd") for each in nodes):
         return None if ALL_GPUS in named or not named else len(named)
-    if workload.rest.get("--runtime") != ("nvidia",):
+    wrapped = "nvidia-docker" in str(workload.rest.get("command", ""))  # which gives all of them
+    if workload.rest.get("--runtime") != ("nvidia",) and not wrapped:
         return 0
     visible = stated(workload.env.get("NVIDIA_VISIBLE_DEVICES"))
     if visible in {"none", "void"}:
@@ -45,20 +45,6 @@ def _passed_through(workload: Workload) -> int | None:
 def has_gpu(workload: Workload) -> bool:
     """Return whether a container states a GPU."""
     return gpu_count(workload) != 0
-
-
-def trains(written: SourceContainer) -> bool:
-    """Return whether one of a container's commands trains."""
-    return any(map(is_training, written.argvs))
-
-
-def workers_of(written: SourceContainer) -> int | None:
-    """Return the DataLoader workers that a container states; None where it states none.
-
-    In Ray's objects variables like NUM_WORKERS count Ray's own workers.
-    """
-    env = {} if written.object_kind.startswith("Ray") else written.workload.env
-    return stated_workers(written.argvs, env)
 
 
 def command_span(workload: Workload) -> Span:

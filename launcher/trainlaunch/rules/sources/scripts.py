@@ -36,6 +36,11 @@ def has_workers(tree: ast.AST | None) -> bool:
     return any(isinstance(each, ast.Constant) and isinstance(each.value, int) and each.value > 0 for each in stated)
 
 
+def is_used(file: SourceText, name: str) -> bool:
+    """Return whether a module makes what a class of its own is called, so that its own loaders have it."""
+    return file.text.count(f"{name}(") > 1
+
+
 def pickles(call: ast.Call) -> str:
     """Return the start method that a loader states, if its workers get everything pickled; empty otherwise."""
     context = argument(call, "multiprocessing_context")

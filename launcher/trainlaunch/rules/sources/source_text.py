@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from trainlaunch.diagnostics import Diagnostic, Edit, Severity, Span
 from trainlaunch.formats.workload import Workload
-from trainlaunch.rules.sources.training_commands import Argv
+from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 DEFECTS, PRACTICE = "defects", "practice"
@@ -47,11 +47,24 @@ class Instruction(NamedTuple):
     exec_form: bool = False
 
 
+class Purpose(NamedTuple):
+    """What a container is for: TRAINING, SERVING, OTHER or UNKNOWN of `programs`, and the signs that say so.
+
+    `seen` is whether a script of its commands lies beside the text or in it; `workers` are those that it states.
+    """
+
+    verdict: str
+    signs: tuple[str, ...] = ()
+    seen: bool = False
+    workers: int | None = None
+
+
 class SourceContainer(NamedTuple):
     """One container of a text: `own` is its mapping, `pod` that of its pod, `object_kind` the kind around it.
 
     `argv` is its process as far as the text says, `argvs` are the commands in it. `add_shm` returns the edits that
-    state a size of /dev/shm in bytes, none where the text takes no such edit.
+    state a size of /dev/shm in bytes, none where the text takes no such edit. `purpose` is weighed before any rule is
+    asked.
     """
 
     workload: Workload
@@ -62,6 +75,7 @@ class SourceContainer(NamedTuple):
     add_shm: Callable[[int], tuple[Edit, ...]] | None = None
     podman: bool = False
     argv: Argv = ()
+    purpose: Purpose = Purpose("")
 
 
 class SourceText(NamedTuple):
@@ -91,6 +105,8 @@ class TextFinding(NamedTuple):
     edits: tuple[Edit, ...] = ()
     safe: bool = False
     about: str = ""
+    group: str = DEFECTS
+    purpose: Purpose | None = None
 
     @property
     def severity(self) -> Severity:

@@ -8,25 +8,26 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.workload import Known, Value, Workload, stated
 from trainlaunch.job.shell_commands import commands_of
 from trainlaunch.job.spec import JobSpec
+from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, Argv, program, work_of
 
-Argv: TypeAlias = tuple[str, ...]
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
-_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "composer", "horovodrun", "colossalai", "axolotl"})
-_MODULES = frozenset({"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"})
-_TRAINS = re.compile(r"(?:^|[-_.])(?:pre|fine)?-?_?(?:train|training|trainer|tune|finetune|pretrain)(?=[-_.])")
-OPTION_OF_WORKERS = re.compile(
-    r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|data[-_]?loader[-_]workers|loader[-_]workers)(?:=(.*))?"
+_WORKERS = re.compile(r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?")
+OPTION_OF_WORKERS = re.compile(  # `--workers` is a server's as often as a loader's
+    r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?"
 )
 OVERRIDE_OF_WORKERS = re.compile(r"\+{0,2}(?:[\w/]+\.)*(?:\w*_)?num_workers=(.*)")  # Hydra's
-_RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(?:=(.*))?")
+_RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]gpus)(?:=(.*))?")
+_PROCESSES = re.compile(r"--num[-_]processes(?:=(.*))?")
+_MACHINES = re.compile(r"--num[-_]machines(?:=(.*))?")
 _PREFETCH = re.compile(r"--?(?:[\w.]*[-_.])?prefetch[-_]factor(?:=(.*))?")
 VARIABLES_OF_WORKERS = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")
+_PROGRAM = re.compile(r"(?:/?[\w.-]+/)*(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|poetry|conda)")
 _DEEPEST = 3
 _ENDS = frozenset({"&&", "||", "|", "|&", "&", ";;", ";&", ";;&", "(", ")", "\r\n"})
 
@@ -89,8 +90,20 @@ def shell_text(argv: Argv) -> str | None:
         if not word.startswith("-"):
             return None
         if re.fullmatch(r"-[a-z]*c", word):
-            return argv[index + 1] if index + 1 < len(argv) else None
+            rest = argv[index + 1 :] if argv[index + 1 : index + 2] != ("--",) else argv[index + 2 :]
+            return rest[0] if rest else None
     return None
+
+
+def lone_program(argv: Argv) -> str | None:
+    """Return the program that a shell runs alone: the text of -c is one, and its own arguments stand behind it."""
+    if not argv or posixpath.basename(argv[0]) not in SHELLS:
+        return None
+    flag = next((index for index, each in enumerate(argv[1:], 1) if not re.fullmatch(r"-[a-bd-z]+", each)), len(argv))
+    if flag + 2 >= len(argv) or not re.fullmatch(r"-[a-z]*c", argv[flag]):
+        return None
+    text, behind = argv[flag + 1], argv[flag + 2]
+    return text if _PROGRAM.fullmatch(text) and not re.fullmatch(r"-?(?:ba|da|a|z)?sh|_|--|-", behind) else None
 
 
 def text_of_job(job: JobSpec) -> tuple[str, str] | None:
@@ -103,52 +116,32 @@ def text_of_job(job: JobSpec) -> tuple[str, str] | None:
 
 def program_of(argv: Argv) -> str:
     """Return the name of a command's program, behind wrappers and variables; empty where there is none."""
-    return posixpath.basename(next(iter(_bare(argv)), ""))
-
-
-def _bare(argv: Argv) -> Argv:
-    rest = list(argv)
-    while rest and (re.match(r"[A-Za-z_]\w*=", rest[0]) or rest[0] in {"exec", "time", "nohup", "env", "uv", "poetry"}):
-        wrapper = rest.pop(0)
-        if wrapper in {"uv", "poetry"} and rest[:1] == ["run"]:
-            rest.pop(0)
-    return tuple(rest)
+    return program(argv).name
 
 
 def is_training(argv: Argv) -> bool:
-    """Return whether a command trains: a launcher of ranks, or Python with a script named after training."""
-    rest = _bare(argv)
-    program = posixpath.basename(rest[0]) if rest else ""
-    if program in _LAUNCHERS:
-        return True
-    if _trains(program):
-        return True
-    if not re.fullmatch(r"python[\d.]*", program):
-        return False
-    script, module = "", ""
-    for index, word in enumerate(rest[1:], start=1):
-        if word == "-m":
-            module = rest[index + 1] if index + 1 < len(rest) else ""
-            break
-        if not word.startswith("-"):
-            script = posixpath.basename(word)
-            break
-    return module in _MODULES or _trains(script or f"{module.rpartition('.')[2]}.py")
-
-
-def _trains(script: str) -> bool:
-    return script.endswith(".py") and _TRAINS.search(script) is not None
+    """Return whether a command trains by its words: a launcher of ranks, or a script named after training."""
+    return work_of(argv)[0] == TRAINING
 
 
 def stated_workers(argvs: Iterable[Argv], env: Mapping[str, Value[str]]) -> int | None:
-    """Return the DataLoader workers that commands or variables state, the most of several; None where none do."""
+    """Return the DataLoader workers that commands or variables state, the most of several; None where none do.
+
+    A variable is one of a DataLoader's only where a command trains: servers have the same.
+    """
+    argvs = tuple(argvs)
     found = [number for argv in argvs for number in _workers_of(argv)]
     found += [
         int(value.value)
-        for name, value in env.items()
+        for name, value in (env.items() if any(map(is_training, argvs)) else ())
         if VARIABLES_OF_WORKERS.fullmatch(name) and isinstance(value, Known) and re.fullmatch(r"\d{1,4}", value.value)
     ]
     return max(found, default=None)
+
+
+def loader_workers(argvs: Iterable[Argv]) -> int | None:
+    """Return the DataLoader workers that commands alone state, the most of several; None where none does."""
+    return max((number for argv in argvs for number in _workers_of(argv)), default=None)
 
 
 def stated_prefetch(argvs: Iterable[Argv]) -> int:
@@ -159,8 +152,18 @@ def stated_prefetch(argvs: Iterable[Argv]) -> int:
 
 def stated_ranks(argvs: Iterable[Argv]) -> int | None:
     """Return the training processes that a launcher starts here, the most of several; None where none says a number."""
-    found = [int(each) for argv in argvs for each in _values_of(argv, _RANKS) if re.fullmatch(r"[1-9]\d{0,2}", each)]
+    found = [number for argv in argvs for number in _ranks_of(argv)]
     return max(found, default=None)
+
+
+def _ranks_of(argv: Argv) -> Iterator[int]:
+    for each in _values_of(argv, _RANKS):
+        if re.fullmatch(r"[1-9]\d{0,2}", each):
+            yield int(each)
+    machines = next(iter(_values_of(argv, _MACHINES)), "1")
+    for each in _values_of(argv, _PROCESSES):  # of all machines together
+        if re.fullmatch(r"[1-9]\d{0,2}", each) and re.fullmatch(r"[1-9]\d{0,2}", machines):
+            yield max(1, int(each) // int(machines))
 
 
 def _values_of(argv: Argv, flag: re.Pattern[str]) -> Iterator[str]:
@@ -172,10 +175,11 @@ def _values_of(argv: Argv, flag: re.Pattern[str]) -> Iterator[str]:
 
 
 def _workers_of(argv: Argv) -> Iterator[int]:
-    if not any(is_python(argv) or each for each in (is_training(argv),)):
+    kind, signs = work_of(argv)
+    if kind in {SERVING, OTHER} or not program(argv).script:
         return
     for index, word in enumerate(argv):
-        match = OPTION_OF_WORKERS.fullmatch(word)
+        match = _WORKERS.fullmatch(word) or (OPTION_OF_WORKERS.fullmatch(word) if signs else None)
         override = OVERRIDE_OF_WORKERS.fullmatch(word)
         value = override[1] if override else ""
         if match:

@@ -13,6 +13,7 @@ from trainlaunch.formats.workload import Known, stated
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import command_span
+from trainlaunch.rules.sources.instructions import instruction_text, stages, without_entrypoint
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
@@ -31,11 +32,11 @@ from trainlaunch.rules.sources.training_commands import (
     HANDLED,
     PIPELINE_WHY,
     SHELLS,
-    Argv,
     commands_in,
     hiding_pipe,
     is_python,
     is_training,
+    lone_program,
     shell_text,
     waiting_shell,
     waits_in_vain,
@@ -43,7 +44,6 @@ from trainlaunch.rules.sources.training_commands import (
 from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
 _COMMAND = re.compile(r"(?:/[\w./-]*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh)[ ]+\S[^\n]*")
-_PROGRAM = re.compile(r"(?:/?[\w.-]+/)*(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|poetry|conda)")
 _USES = re.compile(r"\$(?:[@*]|\{[@*]|[0-9])")
 _PLAIN = re.compile(r"(?:--[\w-]+=)?\$\{?(\w+)\}?")
 _ESCAPED = re.compile(r"\$\$(?:\{?[A-Za-z_]\w*\}?)")
@@ -59,11 +59,17 @@ def command_in_one_word(file: SourceText) -> Iterator[Problem]:
         first = workload.entrypoint if isinstance(workload.entrypoint, Known) and workload.entrypoint.value else None
         argv = first or (workload.command if workload.format != KUBERNETES else None)
         if isinstance(argv, Known) and argv.value and _COMMAND.fullmatch(argv.value[0]):
-            yield _one_word(argv.value[0])._replace(span=argv.span, field=workload.place)
-    for each in file.instructions:
-        word = each.words[0].text if each.exec_form and each.words else ""
-        if _COMMAND.fullmatch(word):
-            yield _one_word(word)._replace(span=file.source.span(each.start, each.end))
+            # The image's ENTRYPOINT may be a shell that takes the word apart.
+            severity = None if first else without_entrypoint(stated(workload.image) or "")
+            problem = _one_word(argv.value[0])._replace(span=argv.span, field=workload.place)
+            yield problem._replace(severity=severity)
+    for stage in stages(file):
+        own = next((each for each in reversed(stage) if each.name == "ENTRYPOINT"), None)
+        for each in stage:
+            word = each.words[0].text if each.exec_form and each.words else ""
+            if _COMMAND.fullmatch(word) and (each is own or own is None):
+                severity = None if own is not None else without_entrypoint(stage[0].value.split()[0])
+                yield _one_word(word)._replace(span=file.source.span(each.start, each.end), severity=severity)
 
 
 def _one_word(word: str) -> Problem:
@@ -78,7 +84,7 @@ def _one_word(word: str) -> Problem:
 @container_rule("TL356", Severity.ERROR)
 def shell_takes_one_word(container: SourceContainer) -> Iterator[Problem]:
     """A shell gets a program as its text, and the program's words behind it."""
-    program = _split_text(container.argv)
+    program = lone_program(container.argv)
     if program is not None:
         yield Problem(
             f"-c takes one word, so the shell runs {program} alone and drops what follows",
@@ -88,24 +94,19 @@ def shell_takes_one_word(container: SourceContainer) -> Iterator[Problem]:
         )
 
 
-def _split_text(argv: Argv) -> str | None:
-    """Return the program that a shell runs alone: the text of -c is one, and its own arguments stand behind it."""
-    if not argv or posixpath.basename(argv[0]) not in SHELLS:
-        return None
-    flag = next((index for index, each in enumerate(argv[1:], 1) if not re.fullmatch(r"-[a-bd-z]+", each)), len(argv))
-    if flag + 2 >= len(argv) or not re.fullmatch(r"-[a-z]*c", argv[flag]):
-        return None
-    text, behind = argv[flag + 1], argv[flag + 2]
-    return text if _PROGRAM.fullmatch(text) and not re.fullmatch(r"-?(?:ba|da|a|z)?sh|_|--|-", behind) else None
-
-
 @text_rule("TL358", Severity.WARNING)
 def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
-    """The last ENTRYPOINT is a shell's text that trains and uses no arguments."""
-    last = {each.name: each for each in file.instructions if each.name in {"ENTRYPOINT", "CMD"}}
+    """An ENTRYPOINT is a shell's text that uses no arguments, and there are some."""
+    for container in file.containers:
+        yield from at_container(container, _eaten(container))
+    stage = [*stages(file)][-1:] or [[]]
+    last = {each.name: each for each in stage[0] if each.name in {"ENTRYPOINT", "CMD"}}
     each = last.get("ENTRYPOINT")
     text = instruction_text(each) if each is not None else None
-    if each is None or text is None or _USES.search(text) or not any(map(is_training, commands_in(text))):
+    if each is None or text is None or _USES.search(text):
+        return
+    # Without a CMD nothing is known to be lost, but that of a training command's arguments.
+    if not any(map(is_training, commands_in(text))) and not (each.exec_form and "CMD" in last):
         return
     lost = f"CMD {last['CMD'].value.strip()}" if "CMD" in last else "what stands behind the image in docker run"
     yield Problem(
@@ -114,6 +115,21 @@ def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
         "arguments become $0, $1 … of the text, which doesn't use them",
         span=file.source.span(each.start, each.end),
     )
+
+
+def _eaten(container: SourceContainer) -> Iterator[Problem]:
+    """Yield a warning where a container's own entrypoint is a shell's text and its command stands behind it."""
+    first, rest = stated(container.workload.entrypoint), container.workload.command
+    text = shell_text(first or ())
+    if not first or text is None or first[-1] != text or not isinstance(rest, Known) or not rest.value:
+        return
+    if not _USES.search(text):
+        yield Problem(
+            f"the entrypoint is a shell's text, so the command {rest.text[:60]} is dropped",
+            'write "$@" at the end of the text, or the whole command into it',
+            "words behind the text of -c are its $0, $1 …, which it doesn't use",
+            span=rest.span,
+        )
 
 
 @text_rule("TL323", Severity.WARNING)
@@ -282,8 +298,3 @@ def background_hides_exit_code(file: SourceText) -> Iterator[Problem]:
     for each in file.instructions:
         if each.name in {"CMD", "ENTRYPOINT"} and waits_in_vain(instruction_text(each) or ""):
             yield problem._replace(span=file.source.span(each.start, each.end))
-
-
-def instruction_text(each: Instruction) -> str | None:
-    """Return what an instruction has a shell run; None where it runs a program itself."""
-    return shell_text(tuple(word.text for word in each.words)) if each.exec_form else each.value

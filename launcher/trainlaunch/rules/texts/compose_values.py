@@ -36,6 +36,7 @@ _MAX_NAME = {"Job": _MAX_LABEL, "Service": _MAX_LABEL, "CronJob": 52, "StatefulS
 def dollar_read_by_compose(container: SourceContainer) -> Iterator[Problem]:
     """A variable of a command is one that the service's own environment gives a literal value."""
     env = container.workload.env
+    yield from _set_inside(container)
     for key in ("command", "entrypoint", "healthcheck"):
         told: set[str] = set()
         for node in below(at(container.own, key)):
@@ -50,6 +51,25 @@ def dollar_read_by_compose(container: SourceContainer) -> Iterator[Problem]:
                     "variables of the file come from the calling shell and from .env",
                     span=node.span,
                 )
+
+
+def _set_inside(container: SourceContainer) -> Iterator[Problem]:
+    """Yield what a shell's text of a command sets itself and uses, and Compose replaces before any shell reads it."""
+    for node in (each for key in ("command", "entrypoint") for each in below(at(container.own, key))):
+        if not isinstance(node, Scalar) or "$" not in node.text:
+            continue
+        for text, variable in pieces(node.text):
+            match = _NAME.fullmatch(text) if variable else None
+            if match and re.search(
+                rf"(?:^|[\s;&|])(?:export )?{match[1]}=|\bfor {match[1]} in\b|\bread (?:-r )?{match[1]}\b", node.text
+            ):
+                yield Problem(
+                    f"Compose replaces {text} before the container starts, and this command sets it only there",
+                    f"write $${text[1:]}, which the shell of the container replaces",
+                    "variables of the file come from the calling shell and from .env, and are empty elsewhere",
+                    span=node.span,
+                )
+                break
 
 
 @text_rule("TL372", Severity.ERROR, COMPOSE)

@@ -11,7 +11,9 @@ from trainlaunch.job.spec import is_floating
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
 from trainlaunch.rules.plan.target_effects import TAG_FLOATS
-from trainlaunch.rules.sources.container_facts import has_gpu, is_privileged, trains
+from trainlaunch.rules.sources.container_facts import has_gpu, is_privileged
+from trainlaunch.rules.sources.programs import work_of
+from trainlaunch.rules.sources.purpose import trains
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     GITHUB,
@@ -70,6 +72,8 @@ def privileged(container: SourceContainer) -> Iterator[Problem]:
 def terminal_in_ci(container: SourceContainer) -> Iterator[Problem]:
     """A docker run of a CI job has a terminal and stdin; detached ones need none."""
     rest = container.workload.rest
+    if not str(rest.get("command", "")).endswith(" run"):
+        return  # `docker create`, which is how a job's own container comes to be, asks nobody for a terminal
     if rest.get("--tty") is True and rest.get("--interactive") is True and rest.get("--detach") is not True:
         yield Problem(
             "-it asks for a terminal, and a CI job has none",
@@ -94,7 +98,15 @@ def terminal_in_script(container: SourceContainer) -> Iterator[Problem]:
 def training_in_deployment(container: SourceContainer) -> Iterator[Problem]:
     """A container trains in an object which runs for ever."""
     kind = container.object_kind
-    if kind in _FOR_EVER and "initContainers[" not in container.workload.place and trains(container):
+    served = {"its ports", "its probes", "its name"} & {*container.purpose.signs}
+    named = any("the script " in sign for each in container.argvs for sign in work_of(each)[1])
+    if (
+        kind in _FOR_EVER
+        and "initContainers[" not in container.workload.place
+        and named
+        and trains(container)
+        and not served
+    ):
         yield Problem(
             f"a training command runs in a {kind}, which starts it again when it has ended",
             "make it a Job with restartPolicy: Never",

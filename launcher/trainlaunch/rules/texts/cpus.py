@@ -9,12 +9,14 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Known, stated
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
-from trainlaunch.rules.sources.container_facts import command_span, has_gpu, is_fragment, trains, workers_of
+from trainlaunch.rules.sources.container_facts import command_span, has_gpu, is_fragment
+from trainlaunch.rules.sources.purpose import ranks_of, trains, workers_of
 from trainlaunch.rules.sources.source_text import KUBERNETES, PRACTICE, SourceContainer, at
-from trainlaunch.rules.sources.training_commands import program_of, stated_ranks
+from trainlaunch.rules.sources.training_commands import program_of, shell_text, stated_ranks
 from trainlaunch.units import counted
 
 _NPROC = re.compile(r"(?:^|[\s;&|(`'\"/])nproc(?! +--all)(?=$|[\s;&|)`'\"])")
+_SETS_THREADS = re.compile(r"\bOMP_NUM_THREADS=(\d{1,4})\b")
 _THREADS = frozenset({"OMP_NUM_THREADS", "MKL_NUM_THREADS"})
 
 
@@ -39,12 +41,14 @@ def cpu_request_missing(container: SourceContainer) -> Iterator[Problem]:
 
 @container_rule("TL206", Severity.WARNING)
 def workers_exceed_cpus(container: SourceContainer) -> Iterator[Problem]:
-    """The stated workers outnumber the CPU limit."""
+    """The stated workers, over all ranks, outnumber the CPU limit."""
     cpus, workers, millis = container.workload.cpus, workers_of(container), _limit_millis(container)
-    if workers is not None and millis is not None and workers * 1000 > millis and workers != 1:
+    ranks = ranks_of(container)
+    if workers is not None and millis is not None and workers * ranks * 1000 > millis and workers * ranks > 1:
+        several = f" ({counted(ranks, 'rank')})" if ranks > 1 else ""
         yield Problem(
-            f"{counted(workers, 'DataLoader worker')} share a limit of {millis / 1000:g} CPUs",
-            f"state {counted(max(1, millis // 1000), 'worker')} at most, or raise the limit",
+            f"{counted(workers * ranks, 'DataLoader worker')}{several} share a limit of {millis / 1000:g} CPUs",
+            f"state {counted(max(1, millis // 1000 // ranks), 'worker')} at most, or raise the limit",
             "workers beyond the CPUs only take turns, and each costs memory",
             span=cpus.span if cpus is not None else None,
         )
@@ -99,8 +103,14 @@ def workers_zero_on_gpu(container: SourceContainer) -> Iterator[Problem]:
 @container_rule("TL324", Severity.WARNING)
 def nproc_under_omp(container: SourceContainer) -> Iterator[Problem]:
     """A container runs nproc and sets OMP_NUM_THREADS."""
-    threads = stated(container.workload.env.get("OMP_NUM_THREADS"))
-    if threads is not None and _NPROC.search(" ".join(container.argv)):
+    text = shell_text(container.argv) or ""
+    inside = _SETS_THREADS.search(text)
+    threads = inside[1] if inside else stated(container.workload.env.get("OMP_NUM_THREADS"))
+    # In the words of a docker line itself the machine's own shell asks.
+    asked = " ".join(container.argv)
+    if container.workload.format == "docker_run":
+        asked = text or " ".join(container.argv[:2])
+    if threads is not None and _NPROC.search(asked, inside.end() if inside else 0):
         yield Problem(
             f"nproc prints OMP_NUM_THREADS {threads} here, not the number of CPUs",
             "write the number of workers, or nproc --all",

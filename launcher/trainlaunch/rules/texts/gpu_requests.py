@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 
@@ -10,13 +11,15 @@ from trainlaunch.formats.gpus import GPU_RESOURCE
 from trainlaunch.formats.workload import Known, Unknown, stated
 from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.base.text_rule import container_rule, text_rule
-from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_fragment, trains
+from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
+from trainlaunch.rules.sources.container_facts import command_span, gpu_count, has_gpu, is_fragment
+from trainlaunch.rules.sources.purpose import ranks_of, trains
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
     GITHUB,
     KUBERNETES,
+    SHELL,
     SourceContainer,
     SourceText,
     at,
@@ -24,10 +27,14 @@ from trainlaunch.rules.sources.source_text import (
     items_in,
     text_at,
 )
-from trainlaunch.rules.sources.training_commands import stated_ranks
+from trainlaunch.rules.sources.training_commands import is_training, stated_ranks
 from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
+from trainlaunch.units import counted
 from trainlaunch.yamltree.tolerant import Mapping, Scalar
 
+_HPC = frozenset({"apptainer", "singularity"})
+_NV = frozenset({"--nv", "--nvccli", "--rocm"})
+_BATCH_GPU = re.compile(r"^#(?:SBATCH|PBS|BSUB)\b[^\n]*(?:--gres=gpu|--gpus|ngpus=|-gpu )", re.MULTILINE)
 _TAINTS = frozenset({NVIDIA_GPU, AMD_GPU, "cloud.google.com/gke-accelerator"})
 _PART = re.compile(r"[0-9]*\.0*[1-9][0-9]*|[0-9]*[1-9][0-9]?m")
 _DEVICES = re.compile(r"([\"']?)(device=[\w-]+(?:,[\w-]+)+)\1")
@@ -63,9 +70,28 @@ def gpu_count_zero(container: SourceContainer) -> Iterator[Problem]:
         )
 
 
-@container_rule("TL352", Severity.WARNING)
-def gpu_not_requested(container: SourceContainer) -> Iterator[Problem]:
-    """A training container has no GPU beside words by which one is meant."""
+@text_rule("TL352", Severity.WARNING)
+def gpu_not_requested(file: SourceText) -> Iterator[Problem]:
+    """What trains in a container has no GPU beside words by which one is meant."""
+    for container in file.containers:
+        yield from at_container(container, _unasked(container))
+    for command in file.commands if file.kind == SHELL and _BATCH_GPU.search(file.text) else ():
+        words = tuple(each.text for each in command)
+        at = next((index for index, each in enumerate(words) if posixpath.basename(each) in _HPC), None)
+        if at is None or not {"exec", "run"} & {*words[at + 1 : at + 3]} or _NV & {*words}:
+            continue
+        if all(each.known for each in command[at:]) and any(
+            is_training(words[end:]) for end in range(at + 2, len(words))
+        ):
+            yield Problem(
+                f"the job asks for GPUs, and {posixpath.basename(words[at])} passes none on",
+                f"write {posixpath.basename(words[at])} {words[at + 1]} --nv (--rocm for AMD)",
+                "without it the container has no driver of the GPU, and PyTorch finds no CUDA",
+                span=file.source.span(command[at].start, command[at].end),
+            )
+
+
+def _unasked(container: SourceContainer) -> Iterator[Problem]:
     workload = container.workload
     if has_gpu(workload) or workload.gpus is not None or is_fragment(container) or not trains(container):
         return
@@ -96,7 +122,7 @@ def _of_pod(container: SourceContainer) -> str:
         if key in _TAINTS:
             return f"the pod tolerates {key}"
     for key in entries_in(at(pod, "nodeSelector")):
-        if key.startswith("nvidia.com/") or "accelerator" in key:
+        if key.startswith("nvidia.com/") or ("accelerator" in key and "tpu" not in key):
             return f"the pod selects nodes by {key}"
     if text_at(pod, "runtimeClassName") == "nvidia":
         return "the pod's runtimeClassName is nvidia"
@@ -183,6 +209,24 @@ def gpus_list_unquoted(file: SourceText) -> Iterator[Problem]:
             gpus.span,
             edits=(Edit(gpus.span, right),) if plain else (),
             safe=devices is not None,
+        )
+
+
+@container_rule("TL374", Severity.WARNING, "docker_run", COMPOSE, KUBERNETES)
+def ranks_exceed_gpus(container: SourceContainer) -> Iterator[Problem]:
+    """A launcher starts more ranks than the container has GPUs."""
+    ranks, count = ranks_of(container), gpu_count(container.workload)
+    if (
+        count
+        and ranks > count
+        and trains(container)
+        and not any("--use_cpu" in argv or "gloo" in argv for argv in container.argvs)
+    ):
+        yield Problem(
+            f"{counted(ranks, 'rank')} are started on {counted(count, 'GPU')}",
+            f"start {counted(count, 'rank')}, or ask for {counted(ranks, 'GPU')}",
+            "NCCL refuses two ranks on one GPU: Duplicate GPU detected",
+            span=command_span(container.workload),
         )
 
 

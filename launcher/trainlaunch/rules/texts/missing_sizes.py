@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity, Span
 from trainlaunch.formats.quantities import engine_bytes
@@ -12,21 +11,25 @@ from trainlaunch.formats.workload import ABSENT, Known, Unknown
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import (
-    gpu_count,
-    has_gpu,
     is_fragment,
-    is_torch_image,
     size_text,
     suggested_shm,
+)
+from trainlaunch.rules.sources.programs import SERVING
+from trainlaunch.rules.sources.purpose import (
+    certainly_trains,
+    is_torch_base,
     trains,
     workers_of,
 )
+from trainlaunch.rules.sources.shm_need import LONE_GPU, Beside, need, object_of
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
     ECS,
     GITHUB,
     KUBERNETES,
+    PRACTICE,
     Instruction,
     SourceContainer,
     SourceText,
@@ -35,7 +38,7 @@ from trainlaunch.rules.sources.source_text import (
     is_fargate,
     items_in,
 )
-from trainlaunch.rules.sources.training_commands import program_of
+from trainlaunch.rules.sources.training_commands import argvs_of, is_training, program_of
 from trainlaunch.units import MIB
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar
 
@@ -43,33 +46,35 @@ _WATCHERS = frozenset({"nvidia-smi", "rocm-smi", "nvcc", "df"})
 _ARGUMENT = re.compile(r"(?:docker_)?shm[-_]?size", re.IGNORECASE)
 _BUILDS = frozenset({"docker", "podman", "nerdctl", "buildx", "buildah", "image"})
 _BUILD_WHY = "a build's size holds for its RUN steps; an image carries none, and each container starts with 64 MiB"
+_TORCH = re.compile(r"\b(?:py)?torch|\bdeepspeed\b|\blightning\b", re.IGNORECASE)
 _MOUNT = re.compile(r"\bmount\s(?:(?!\bmount\s)[^;&|\n])*/dev/shm\b|\btmpfs\s+/dev/shm\b|/dev/shm\s+tmpfs\b")
 _RUN_MOUNT = re.compile(r"--mount=(?:(?!--mount=)\S)*(?:target|dst|destination)=/dev/shm\b")
 _INSTRUCTION = re.compile(r"(?:^|\s)((?:docker_)?shm[-_]?size)\s*[= ]", re.IGNORECASE)
 _VARIABLE = re.compile(r"(?:DOCKER_)?(?:DEV_?)?SHM(?:EM)?_?SIZE", re.IGNORECASE)
 
 
-class _Beside(NamedTuple):
-    """What the rest of the text says: objects with a sized pod, and whether a build of an image gets a size."""
-
-    sized_objects: set[str]
-    sized_at_build: bool
-
-
 @text_rule("TL301", Severity.ERROR)
 def shm_size_missing(file: SourceText) -> Iterator[Problem]:
     """A container's /dev/shm is the runtime's 64 MiB, and it may need more."""
     sized = [each for each in file.containers if file.kind == KUBERNETES and each.workload.shm.kind != ABSENT]
-    beside = _Beside(set(map(_head, sized)), _sized_at_build(file))
+    beside = Beside(set(map(object_of, sized)), _sized_at_build(file), tuple(_training_lines(file)))
     for container in file.containers:
         shm = container.workload.shm
         if shm.kind != ABSENT or shm.span is not None or _is_set_up(container):
             continue
         if is_fragment(container) or _is_of_ray(container):
             continue
-        severity, reason = _need(container, beside)
+        severity, reason = need(container, beside)
         if severity is not None:
-            yield _missing(file, container, reason)._replace(severity=severity)
+            group = PRACTICE if reason == LONE_GPU else ""
+            yield _missing(file, container, reason)._replace(severity=severity, group=group)
+
+
+def _training_lines(file: SourceText) -> Iterator[int]:
+    """Yield the lines of a text's commands that train, outside of any container's own."""
+    for command in file.commands:
+        if command and is_training(tuple(each.text for each in command)):
+            yield file.source.span(command[0].start, command[0].start).line
 
 
 def _is_set_up(container: SourceContainer) -> bool:
@@ -84,33 +89,6 @@ def _is_set_up(container: SourceContainer) -> bool:
 def _is_of_ray(container: SourceContainer) -> bool:
     """Return whether KubeRay adds /dev/shm itself: to the first container of each of its pods, at its memory limit."""
     return container.object_kind.startswith("Ray") and container.workload.place.endswith(" containers[0]")
-
-
-def _need(container: SourceContainer, beside: _Beside) -> tuple[Severity | None, str]:
-    """Return how certain a container needs more, and by what; None where nothing says so."""
-    workload, workers = container.workload, workers_of(container)
-    training, gpus, torch = trains(container), has_gpu(workload), is_torch_image(workload)
-    count = gpu_count(workload)
-    if workers:
-        return Severity.ERROR, f"{workers} DataLoader workers"
-    if training and gpus and not (workers == 0 and count == 1):
-        return Severity.ERROR, "a training command with GPUs"
-    if (gpus or training) and _head(container) in beside.sized_objects:
-        return Severity.ERROR, "another pod of the same object has a size"
-    if training and beside.sized_at_build:
-        return Severity.ERROR, "a training command, and a size is given to `docker build` alone"
-    if torch and gpus:
-        return Severity.WARNING, "a PyTorch image with GPUs"
-    if count is not None and count > 1:
-        return Severity.WARNING, f"{count} GPUs, and NCCL puts its buffers there"
-    if torch and container.object_kind.endswith("TrainingRuntime"):
-        return Severity.WARNING, "a PyTorch image in a runtime that trains"
-    return (Severity.INFO, "a GPU; one process without workers is right without") if gpus else (None, "")
-
-
-def _head(container: SourceContainer) -> str:
-    """Return which object of a text of manifests a container is of."""
-    return container.workload.place.partition(" ")[0]
 
 
 def _sized_at_build(file: SourceText) -> bool:
@@ -148,6 +126,7 @@ def _missing(file: SourceText, container: SourceContainer, reason: str) -> Probl
         workload.place,
         workload.span,
         edits=container.add_shm(size) if container.add_shm is not None and takes_edit else (),
+        safe=certainly_trains(container) or is_torch_base(workload),
     )
 
 
@@ -166,8 +145,12 @@ def shm_size_at_build(file: SourceText) -> Iterator[Problem]:
             "add --shm-size to the docker run line",
             _BUILD_WHY,
             span=span,
-            severity=Severity.WARNING,
+            severity=Severity.WARNING if any(_may_train(each) for each in unsized) else Severity.INFO,
         )
+
+
+def _may_train(container: SourceContainer) -> bool:
+    return bool(container.purpose.signs) and container.purpose.verdict != SERVING
 
 
 def _of_service(container: SourceContainer) -> Iterator[Problem]:
@@ -203,7 +186,9 @@ def _unsized(container: SourceContainer, span: Span, message: str, text: str) ->
         _BUILD_WHY,
         place,
         span,
+        severity=None if _may_train(container) and len(container.purpose.signs) > 1 else Severity.INFO,
         edits=container.add_shm(size or 0) if takes_edit and container.add_shm is not None else (),
+        safe=_may_train(container) and len(container.purpose.signs) > 1,
     )
 
 
@@ -236,7 +221,17 @@ def shm_set_in_image(file: SourceText) -> Iterator[Problem]:
                 "delete it, and start the container with --shm-size, shm_size or a Memory emptyDir",
                 "/dev/shm belongs to the container, which the image can't size",
                 span=file.source.span(each.start, each.end),
+                severity=_of_image(file),
             )
+
+
+def _of_image(file: SourceText) -> Severity:
+    """Return how grave a size in an image is: whether its command trains, and with PyTorch."""
+    processes = [each for each in file.instructions if each.name in {"CMD", "ENTRYPOINT"}]
+    if not any(is_training(argv) for each in processes for argv in argvs_of(tuple(word.text for word in each.words))):
+        return Severity.INFO
+    torch = any(each.name in {"FROM", "RUN"} and _TORCH.search(each.value) for each in file.instructions)
+    return Severity.ERROR if torch else Severity.WARNING
 
 
 def _sizing(each: Instruction) -> str:
@@ -248,9 +243,9 @@ def _sizing(each: Instruction) -> str:
 
 @container_rule("TL373", Severity.WARNING)
 def shm_size_in_environment(container: SourceContainer) -> Iterator[Problem]:
-    """A variable of a container that trains or has a GPU names a size, and its /dev/shm has none."""
+    """A variable of a container that trains names a size, and its /dev/shm has none."""
     workload, training = container.workload, trains(container)
-    if workload.shm.kind != ABSENT or is_fragment(container) or not (training or has_gpu(workload)):
+    if workload.shm.kind != ABSENT or is_fragment(container) or not training:
         return
     size = size_text(suggested_shm(workload, workers_of(container)), container)
     for name, value in workload.env.items():
@@ -260,5 +255,5 @@ def shm_size_in_environment(container: SourceContainer) -> Iterator[Problem]:
                 f"state the size for the container: {size}",
                 "engines read flags and keys, no variables",
                 span=value.span,
-                severity=Severity.ERROR if training else None,
+                severity=Severity.ERROR if certainly_trains(container) else None,
             )

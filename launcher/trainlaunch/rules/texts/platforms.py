@@ -9,6 +9,7 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import SIZE
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
+from trainlaunch.rules.sources.container_facts import command_span
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -24,9 +25,11 @@ from trainlaunch.rules.sources.source_text import (
     is_fargate,
     text_at,
 )
-from trainlaunch.rules.sources.training_commands import commands_in, stated_workers
+from trainlaunch.rules.sources.training_commands import commands_in, program_of, stated_workers
 from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence
 
+_TWO = 2
+_PORT = re.compile(r"--(?:master[-_]port|rdzv[-_]endpoint|standalone|nnodes|rdzv[-_]conf)\b")
 _SWARMS = ("placement", "update_config", "rollback_config", "endpoint_mode")
 _HOSTED = re.compile(r"(?:ubuntu|windows|macos)-|self-hosted$|.*\$\{\{")
 
@@ -134,6 +137,36 @@ def size_on_fargate(container: SourceContainer) -> Iterator[Problem]:
             "containers of Fargate have 64 MiB of /dev/shm",
             span=size.span,
         )
+
+
+@text_rule("TL375", Severity.WARNING, COMPOSE, GITHUB, GITLAB)
+def rendezvous_port_shared(file: SourceText) -> Iterator[Problem]:
+    """Launchers on the host's network meet at torchrun's usual port: two at once, or whoever else runs there."""
+    found = [each for each in file.containers if _on_usual_port(each)]
+    if file.kind == COMPOSE and len(found) < _TWO:
+        return
+    for container in found[:1] if file.kind != COMPOSE else found[1:]:
+        yield Problem(
+            "torchrun takes port 29500 of the host, as every other one there does",
+            "add --standalone, or --master-port with a port of its own",
+            "the second of them stops with EADDRINUSE, or joins the wrong group",
+            container.workload.place,
+            command_span(container.workload),
+            severity=None if file.kind == COMPOSE else Severity.INFO,
+        )
+
+
+def _on_usual_port(container: SourceContainer) -> bool:
+    rest = container.workload.rest
+    networks = {str(each) for key in ("--network", "--net") for each in _listed(rest.get(key, ()))}
+    if "host" not in networks | {str(rest.get("service.network_mode"))}:
+        return False
+    alone = [each for each in container.argvs if program_of(each) == "torchrun"]
+    return any(not any(_PORT.match(word) for word in each) for each in alone)
+
+
+def _listed(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 @text_rule("TL350", Severity.INFO, GITLAB)

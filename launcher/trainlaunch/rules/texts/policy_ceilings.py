@@ -9,7 +9,8 @@ from trainlaunch.formats.workload import Known
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
-from trainlaunch.rules.sources.container_facts import command_span, gpu_count, workers_of
+from trainlaunch.rules.sources.container_facts import command_span, gpu_count
+from trainlaunch.rules.sources.purpose import workers_of
 from trainlaunch.rules.sources.source_text import SourceContainer, SourceText, TextFinding
 from trainlaunch.units import format_cpus, format_size
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
@@ -19,6 +20,7 @@ from trainlaunch.rules.sources.scripts import (
     datasets,
     has_workers,
     is_guarded,
+    is_used,
     loaders,
     method,
     name_of,
@@ -28,6 +30,9 @@ from trainlaunch.rules.sources.scripts import (
 from trainlaunch.rules.sources.source_text import SourceText
 
 _OPENS = frozenset({"open", "io.open", "h5py.File", "lmdb.open", "tarfile.open", "zipfile.ZipFile", "sqlite3.connect"})
+# Of which each process moves one offset, by seek and read; readers of HDF5 and LMDB read at places of their own.
+_PAIR = 2  # a signal and its handler
+_SHARED = frozenset({"open", "io.open", "tarfile.open", "zipfile.ZipFile"})
 _COUNTS = frozenset({"os.cpu_count", "cpu_count", "multiprocessing.cpu_count", "mp.cpu_count", "psutil.cpu_count"})
 
 
@@ -44,11 +49,19 @@ def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
         shared = {name_of(each) for each in attributes} - stored
         for name, value in _opened(method(owner, "__init__")):
             if name in shared:
+                certain = (
+                    name_of(value.func) in _SHARED and is_used(file, owner.name) and "worker_init_fn" not in file.text
+                )
                 yield Problem(
                     f"{name} is opened in __init__ and read in __getitem__, so all workers share one handle",
                     HANDLE_FIX,
                     HANDLE_WHY,
                     span=span_of(file, value),
+                    severity=None
+                    if certain
+                    else Severity.WARNING
+                    if name_of(value.func) != "lmdb.open"
+                    else Severity.INFO,
                 )
 
 
@@ -66,11 +79,13 @@ def cuda_in_worker(file: SourceText) -> Iterator[Problem]:
     for owner in datasets(file.tree) if has_workers(file.tree) else ():
         for node in _walk(method(owner, "__getitem__")):
             if isinstance(node, ast.Call) and _moves(node):
+                spawned = re.search(r"spawn|forkserver|is_available\(\)", file.text) is not None
                 yield Problem(
                     "__getitem__ uses CUDA, and it runs in the workers of the loader",
                     CUDA_FIX,
                     CUDA_WHY,
                     span=span_of(file, node),
+                    severity=Severity.INFO if spawned else None if is_used(file, owner.name) else Severity.WARNING,
                 )
 
 
@@ -86,6 +101,7 @@ def _moves(call: ast.Call) -> bool:
 def seed_without_worker(file: SourceText) -> Iterator[Problem]:
     """Torch's seed is divided by 2**32."""
     for node in _walk(file.tree):
+        # Outside of a loader's worker there is one process, and nothing to tell apart.
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv) or not _is_32_bits(node.right):
             continue
         if isinstance(node.left, ast.Call) and name_of(node.left.func).rpartition(".")[2] == "initial_seed":
@@ -94,6 +110,7 @@ def seed_without_worker(file: SourceText) -> Iterator[Problem]:
                 "write initial_seed() % 2**32",
                 "the seeds of workers differ in their low bits alone, which the division drops",
                 span=span_of(file, node),
+                severity=None if "worker" in file.text else Severity.INFO,
             )
 
 
@@ -148,6 +165,30 @@ def _is_run_through(tree: ast.Module, made: ast.stmt, call: ast.Call) -> bool:
             if isinstance(node, ast.For) and (node.iter is call or (name_of(node.iter) in names - {""})):
                 return True
     return False
+
+
+@text_rule("TL376", Severity.WARNING)
+def sigterm_ends_with_zero(file: SourceText) -> Iterator[Problem]:
+    """A handler of SIGTERM ends the process as if training were done."""
+    named = {each.name: each for each in _walk(file.tree) if isinstance(each, ast.FunctionDef)}
+    for call in _walk(file.tree):
+        if not isinstance(call, ast.Call) or name_of(call.func) != "signal.signal" or len(call.args) < _PAIR:
+            continue
+        handler = named.get(name_of(call.args[1]).rpartition(".")[2])
+        ends = [each for each in _walk(handler) if isinstance(each, ast.Call) and _ends_with_zero(each)]
+        if name_of(call.args[0]).endswith("SIGTERM") and ends:
+            yield Problem(
+                "the handler of SIGTERM ends with 0, as finished training does",
+                "end with 143, or another code that restart.on_exit_codes names",
+                "on Kubernetes the Job of an evicted pod is then Complete, and nothing trains on",
+                span=span_of(file, ends[0]),
+            )
+
+
+def _ends_with_zero(call: ast.Call) -> bool:
+    value = call.args[0] if call.args else None
+    zero = value is None or (isinstance(value, ast.Constant) and value.value in {0, None})
+    return name_of(call.func) in {"sys.exit", "exit", "os._exit", "quit"} and zero
 
 
 @text_rule("TL345", Severity.WARNING)

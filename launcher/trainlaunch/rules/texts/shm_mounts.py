@@ -8,10 +8,12 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.quantities import is_shm
-from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, Known
+from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, SIZE, UNSIZED, Known
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, pod_rule, text_rule
 from trainlaunch.rules.sources.container_facts import command_span, may_mount, size_text, suggested_shm
+from trainlaunch.rules.sources.programs import Argv
+from trainlaunch.rules.sources.purpose import by_purpose, trains
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     ECS,
@@ -23,11 +25,15 @@ from trainlaunch.rules.sources.source_text import (
     items_in,
     text_at,
 )
-from trainlaunch.rules.sources.training_commands import Argv
 from trainlaunch.yamltree.tolerant import Mapping, Sequence
 
 _NEARLY = re.compile(r"(?:/dev)?/(?:shm(?:em)?|smh|shmm|sshm|shared_?mem(?:ory)?)|/dev/hsm|/run/shm|/var/shm|/dev")
 _NAMED = re.compile(r"(?:^|[-_.])d?shm(?:em)?(?:$|[-_.])|shared-?mem")
+_CLAIMING = frozenset({"Pod", "StatefulSet", "Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate"})
+_OF_PODS = frozenset({
+    *("Pod", "Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "PyTorchJob", "TFJob", "MPIJob"),
+    *("JobSet", "RayJob", "RayCluster", "TrainingRuntime", "ClusterTrainingRuntime"),
+})  # fmt: skip
 _INJECTED = "gke-gcsfuse-"  # mounted by a sidecar that GKE adds
 _IPC_WORDS = {COMPOSE: ("ipc", "shm_size"), ECS: ("ipcMode", "sharedMemorySize")}
 
@@ -48,6 +54,7 @@ def shm_on_disk(container: SourceContainer) -> Iterator[Problem]:
             "use emptyDir: {medium: Memory, sizeLimit: …}" if pod else "delete the mount and state shm_size",
             "batches that workers pass on are then written to the disk",
             span=container.workload.shm.span,
+            severity=by_purpose(container),
         )
 
 
@@ -77,6 +84,7 @@ def shm_volume_unmounted(file: SourceText) -> Iterator[Problem]:
                     "a volume without a mount does nothing; /dev/shm keeps 64 MiB",
                     main.workload.place,
                     (at(volume, "name") or volume).span,
+                    severity=next((by_purpose(each) for each in containers if trains(each)), Severity.INFO),
                 )
 
 
@@ -85,7 +93,7 @@ def mounts_outside_container(container: SourceContainer) -> Iterator[Problem]:
     """A pod has volumeMounts of its own."""
     pod = container.pod
     key = pod.keys.get("volumeMounts") if pod is not None and pod is not container.own else None
-    if key is not None and isinstance(at(pod, "volumeMounts"), Sequence):
+    if key is not None and isinstance(at(pod, "volumeMounts"), Sequence) and container.object_kind in _OF_PODS:
         yield Problem(
             "volumeMounts is not a field of a pod's spec, so nothing is mounted",
             "move it into the container that trains, as containers[0].volumeMounts",
@@ -98,7 +106,8 @@ def mounts_outside_container(container: SourceContainer) -> Iterator[Problem]:
 def claim_template_of_memory(file: SourceText) -> Iterator[Problem]:
     """An emptyDir stands among the templates of claims."""
     for node in (each for root in file.nodes for each in below(root)):
-        for item in items_in(at(node, "volumeClaimTemplates")):
+        listed = at(node, "spec", "volumeClaimTemplates") if text_at(node, "kind") in _CLAIMING else None
+        for item in items_in(listed):
             if isinstance(item, Mapping) and "emptyDir" in item.keys:
                 yield Problem(
                     "volumeClaimTemplates holds claims, and this is an emptyDir",
@@ -112,11 +121,15 @@ def claim_template_of_memory(file: SourceText) -> Iterator[Problem]:
 def shm_of_host(container: SourceContainer) -> Iterator[Problem]:
     """A folder of the host is mounted at /dev/shm."""
     if container.workload.shm.kind == BIND:
+        # The host's own /dev/shm is what ipc: host gives, and chosen.
+        sources = {each.source.value for each in container.workload.mounts if isinstance(each.source, Known)}
+        own = "/dev/shm" in {each.rstrip("/") for each in sources} or not trains(container)
         yield Problem(
             "a folder of the host is mounted at /dev/shm, so its size and leftovers are the host's",
             "delete the mount and state a size",
             "what dead jobs left there stays, and fills it for all that share it",
             span=container.workload.shm.span,
+            severity=Severity.INFO if own else None,
         )
 
 
@@ -129,6 +142,7 @@ def shm_read_only(container: SourceContainer) -> Iterator[Problem]:
             "delete the option that makes it read-only",
             "a worker passes each batch on through a file that it makes in /dev/shm",
             span=target.span,
+            severity=by_purpose(container),
         )
 
 
@@ -176,6 +190,7 @@ def shm_at_wrong_place(container: SourceContainer) -> Iterator[Problem]:
                 "mount it at /dev/shm",
                 "PyTorch, NCCL and semaphores use /dev/shm alone",
                 span=mount.target.span,
+                severity=by_purpose(container),
             )
 
 
@@ -189,6 +204,7 @@ def remount_in_container(container: SourceContainer) -> Iterator[Problem]:
             f"state the size for the container: {size}",
             "mount needs SYS_ADMIN, and stops with `permission denied`, exit 32",
             span=command_span(container.workload),
+            severity=by_purpose(container),
         )
 
 
@@ -220,6 +236,14 @@ def ipc_with_size(container: SourceContainer) -> Iterator[Problem]:
 def ipc_of_host(container: SourceContainer) -> Iterator[Problem]:
     """A container, once a pod, has the host's /dev/shm and no size beside it."""
     workload, shm = container.workload, container.workload.shm
+    shared = container.pod.keys.get("hostIPC") if container.pod is not None else None
+    if shared is not None and text_at(container.pod, "hostIPC") == "true" and shm.kind in {SIZE, UNSIZED}:
+        yield Problem(
+            "hostIPC is true beside a volume at /dev/shm, and the volume is what the container sees",
+            "delete hostIPC",
+            "of the host's IPC only semaphores and message queues are left, which training does not use",
+            span=shared.span,
+        )
     if shm.kind == HOST and shm.declared is None and shm.span is not None:
         pod = workload.format == KUBERNETES
         yield Problem(

@@ -12,7 +12,8 @@ from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.memory_and_files import CHARGED
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
-from trainlaunch.rules.sources.container_facts import has_gpu, is_fragment, size_text, suggested_shm, trains, workers_of
+from trainlaunch.rules.sources.container_facts import has_gpu, is_fragment, size_text, suggested_shm
+from trainlaunch.rules.sources.purpose import certainly_trains, ranks_of, trains, workers_of
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer
 from trainlaunch.rules.sources.training_commands import stated_prefetch
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
@@ -22,6 +23,7 @@ _FRACTION = re.compile(r"([\"']?)([0-9]{1,15}\.[0-9]{1,15})([KMGT])i\1", re.ASCI
 _MILLI = re.compile(r"([\"']?)([0-9]+)m\1", re.ASCII)
 _SIZE = re.compile(r"[\"']?([0-9]+(?:[.,][0-9]+)?)[ _]*([KMGT])i?(?:b|bytes?)?[\"']?", re.ASCII | re.IGNORECASE)
 _BINARY = re.compile(r"([\"']?)([0-9]+)([KMGT])i\1", re.ASCII | re.IGNORECASE)
+_BEGINS_AS_SIZE = re.compile(r"""["']?[.\d][^$`{!<>\[\]]*\Z""")  # else a placeholder, or what a variable decides
 _MAX_DIGITS = 6  # of a size in thousandths; a longer one was written by a machine, and is right
 
 
@@ -72,7 +74,7 @@ def size_not_read(container: SourceContainer) -> Iterator[Problem]:
     workload = container.workload
     shm = workload.shm
     for what, value in (("/dev/shm", shm.size), ("/dev/shm", shm.declared), ("memory", workload.memory)):
-        if not isinstance(value, Unknown) or "unclear" in workload.rest or re.search(r"[$`{!]", value.text):
+        if not isinstance(value, Unknown) or "unclear" in workload.rest or not _BEGINS_AS_SIZE.match(value.text):
             continue
         message = f"the size of {what} is {value.text}, which is not a size here"
         match = _BINARY.fullmatch(value.text) if workload.format not in {KUBERNETES, ECS} else None
@@ -165,6 +167,7 @@ def shm_size_over_memory(container: SourceContainer) -> Iterator[Problem]:
             f"set the memory limit to {more}, or the size of /dev/shm to at most {less}",
             CHARGED,
             span=size.span,
+            severity=None if certainly_trains(container) else Severity.INFO,
         )
 
 
@@ -201,7 +204,7 @@ def shm_unlimited(container: SourceContainer) -> Iterator[Problem]:
         f"add {key} {size}" + ("" if limited else ", and a memory limit above it"),
         "it is min(node's allocatable memory, memory limit, sizeLimit), of those that are stated",
         span=workload.shm.span,
-        severity=Severity.INFO if limited else None,
+        severity=None if not limited and trains(container) else Severity.INFO,
     )
 
 
@@ -218,6 +221,7 @@ def shm_without_memory_limit(container: SourceContainer) -> Iterator[Problem]:
             f"set resources.limits.memory to {size.text} plus what the processes use",
             "pages of /dev/shm are the container's memory; the scheduler reserves only what is requested",
             span=size.span,
+            severity=None if trains(container) else Severity.INFO,
         )
 
 
@@ -239,11 +243,13 @@ def shm_size_of_default(container: SourceContainer) -> Iterator[Problem]:
 def shm_size_below_workers(container: SourceContainer) -> Iterator[Problem]:
     """In a size above the default the stated workers' batches must be tiny."""
     size, workers = _size_in_memory(container.workload), workers_of(container)
-    batches = (workers or 0) * stated_prefetch(container.argvs) + _BATCHES_HELD
+    ranks = ranks_of(container)
+    batches = ((workers or 0) * stated_prefetch(container.argvs) + _BATCHES_HELD) * ranks
     if size is not None and workers and LEAST_SHM < size.value < batches * _MIN_BATCH_BYTES:
-        more = size_text(suggested_shm(container.workload, workers), container)
+        more = size_text(suggested_shm(container.workload, workers * ranks), container)
         yield Problem(
-            f"/dev/shm of {size.text} holds {batches} batches of {workers} workers, so none may exceed "
+            f"/dev/shm of {size.text} holds {batches} batches of {workers} workers"
+            f"{f' in each of {ranks} ranks' if ranks > 1 else ''}, so none may exceed "
             f"{human_size(size.value // batches)}",
             f"set the size to {more}, or state fewer workers",
             "each worker prefetches batches into /dev/shm, and the loop holds two more",
@@ -262,5 +268,5 @@ def size_not_in_effect(container: SourceContainer) -> Iterator[Problem]:
             f"write {size_text(suggested_shm(container.workload, workers), container)}",
             "0 is the default of 64 MiB" if zero else "Compose leaves out a size that is an unquoted decimal",
             span=shm.declared.span,
-            severity=Severity.ERROR if workers else None,
+            severity=Severity.ERROR if workers and certainly_trains(container) else None,
         )

@@ -1,0 +1,98 @@
+"""Reads one text as what it is: its containers, commands and instructions, or why it can't be read."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from trainlaunch.diagnostics import Span
+from trainlaunch.lint import devcontainer, workflow, yaml_files
+from trainlaunch.lint.command_lines import MAKE_SHELL, blocks, fenced, fences, read_regions, recipes, whole
+from trainlaunch.lint.dockerfile import read_dockerfile
+from trainlaunch.lint.ecs import read_ecs
+from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, FileKind, is_broken, kind_of
+from trainlaunch.rules.sources.source_text import (
+    COMPOSE,
+    DEVCONTAINER,
+    DOCKERFILE,
+    ECS,
+    GITHUB,
+    GITLAB,
+    KUBERNETES,
+    SAGEMAKER,
+    SHELL,
+    TRAINING_SCRIPT,
+    SourceText,
+)
+from trainlaunch.yamltree.tolerant import Documents, Source, documents
+
+_YAML_WORDS = frozenset({"yaml", "yml", "docker-compose", "compose"})
+_DOCKERFILE_WORDS = frozenset({"dockerfile", "docker", "containerfile"})
+_YAML: dict[str, Callable[[str, str, Documents], SourceText]] = {
+    COMPOSE: yaml_files.read_compose_file,
+    KUBERNETES: yaml_files.read_kubernetes_file,
+    DEVCONTAINER: devcontainer.read_devcontainer,
+    GITHUB: workflow.read_github,
+    GITLAB: workflow.read_gitlab,
+    ECS: read_ecs,
+    SAGEMAKER: lambda text, name, found: SourceText(SAGEMAKER, text, Source(text, name), nodes=found.nodes),
+}
+_REGIONS = {SHELL: whole, MARKDOWN: fences, MAKEFILE: recipes}
+
+
+class UnreadableText(NamedTuple):
+    """A text of a kind that lint reads, which can't be read from a place on; `broken` says that nobody can read it."""
+
+    kind: str
+    message: str
+    span: Span
+    broken: bool = False
+
+
+def read_text(text: str, name: str, forced: str | None = None) -> SourceText | UnreadableText | FileKind:
+    """Return what a text says, what is wrong with it, or its Kind where lint doesn't read it."""
+    kind = kind_of(name, text, forced)
+    if kind.name in _YAML and kind.read is not None:
+        if kind.read.broken is not None:
+            message, span = kind.read.broken
+            return UnreadableText(kind.name, message, span, is_broken(name, text, message))
+        return _YAML[kind.name](text, name, kind.read)
+    if kind.name == TRAINING_SCRIPT:
+        script = read_script(text, name)
+        return script if isinstance(script, SourceText) else UnreadableText(TRAINING_SCRIPT, *script)
+    if kind.name == DOCKERFILE:
+        return read_dockerfile(text, name)
+    if kind.name in _REGIONS:
+        regions = blocks if name.lower().endswith(".rst") else _REGIONS[kind.name]
+        return read_regions(text, name, regions(text), MAKE_SHELL if kind.name == MAKEFILE else SHELL)
+    return kind
+
+
+def embedded(text: str, name: str) -> Iterator[SourceText]:
+    """Yield the YAML and the Dockerfiles that stand in fences of a Markdown text, at their places."""
+    for word, start, end in fenced(text):
+        lines = text.count("\n", 0, start)
+        inside = "\n" * lines + text[start:end]
+        if word in _DOCKERFILE_WORDS:
+            yield read_dockerfile(inside, name)
+        elif word in _YAML_WORDS:
+            kind = kind_of("-.yaml", inside)
+            if kind.name in _YAML and kind.read is not None and kind.read.broken is None:
+                yield _YAML[kind.name](inside, name, documents(inside, name))
+
+
+def read_script(text: str, name: str) -> SourceText | tuple[str, Span]:
+    """Return a script with its tree, or what this Python refuses in it and where."""
+    source = Source(text, name)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the script's own escapes
+            tree = ast.parse(text.removeprefix("\ufeff").replace("\f", " "))
+    except SyntaxError as error:
+        line, column = error.lineno or 1, max(error.offset or 1, 1)
+        return error.msg, Span(name, line, column, line, column + 1)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or "nested too deep", Span(name, 1, 1, 1, 1)
+    return SourceText(TRAINING_SCRIPT, text, source, tree=tree)

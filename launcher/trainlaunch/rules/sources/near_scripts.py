@@ -1,0 +1,118 @@
+"""The script that a command names, where it lies beside the text that has the command: what it shows at a glance.
+
+It is searched for words and never parsed or run, from the text's folder up to the repository's root and no further.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from trainlaunch.repository.regular_files import read_regular
+from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.units import MIB
+
+_TORCH = re.compile(
+    r"^[ \t]*(?:import|from) (?:torch|lightning|pytorch_lightning|transformers|accelerate)\b", re.MULTILINE
+)
+_TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
+_SERVES = re.compile(
+    r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
+)
+_LOADER = re.compile(r"\bDataLoader\(")
+_WORKERS = re.compile(r"\bnum_workers\b[\"']?[ ]?[=:,][ ]?(?:type=int,[ ]?)?(?:default=)?([\w.()]+)")
+_DEFAULT = re.compile(r"[\"']--[\w-]{0,20}workers[\"'][^()\n]{0,60}\bdefault[ ]?=[ ]?(\d{1,3})\b")
+_OF_TRANSFORMERS = re.compile(r"\b(?:TrainingArguments|SFTConfig)\(")
+_ANY_WORKERS = re.compile(r"workers", re.IGNORECASE)
+_DEEPEST = 6  # folders above a text that are looked into
+_WITH_CHILDREN = 2  # of them, also in the folders that lie in them
+_MOST_CHILDREN = 30
+_ENDINGS = 4
+
+
+class NearScript(NamedTuple):
+    """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say."""
+
+    trains: bool
+    serves: bool
+    workers: int | None
+
+
+@functools.lru_cache(maxsize=1024)
+def near_script(text: str, script: str) -> NearScript | None:
+    """Return what the script shows that a command of the file `text` names; None where it isn't there."""
+    if text in {"-", ""} or not script.endswith(".py") or "$" in script:
+        return None
+    parts = [each for each in PurePosixPath(script).parts if each not in {"/", ".", ".."}]
+    endings = [Path(*parts[index:]) for index in range(len(parts))][-_ENDINGS:]
+    for folder in _around(Path(text)):
+        found = next((folder / each for each in endings if (folder / each).is_file()), None)
+        if found is not None:
+            return _read(found, Path(text))
+    return None
+
+
+def written_inside(argv: Iterable[str]) -> NearScript | None:
+    """Return what a script shows that a command itself writes, as in a here-document; None where it writes none."""
+    text = next((each for each in argv if "\n" in each and _TORCH.search(each)), None)
+    return None if text is None else shown_whole(text)
+
+
+def _around(text: Path) -> Iterator[Path]:
+    """Yield the folders in which a text's scripts may lie: its own, those in it, and those above in its repository."""
+    folders = [*text.absolute().parents][:_DEEPEST]
+    root = next((index for index, each in enumerate(folders) if (each / ".git").exists()), len(folders) - 1)
+    for index, folder in enumerate(folders[: root + 1]):
+        yield folder
+        if index < _WITH_CHILDREN or index == root:
+            yield from _children(folder)
+
+
+@functools.lru_cache(maxsize=256)
+def _children(folder: Path) -> tuple[Path, ...]:
+    try:
+        names = sorted(each.name for each in os.scandir(folder) if each.is_dir(follow_symlinks=False))
+    except OSError:
+        return ()
+    return tuple(folder / each for each in names if not each.startswith("."))[:_MOST_CHILDREN]
+
+
+def _read(path: Path, named_by: Path) -> NearScript | None:
+    if not ITS_OWN.holds(path, named_by):
+        return None
+    try:
+        text = read_regular(path, MIB).decode(errors="replace")
+    except (OSError, ValueError):
+        return None
+    return shown_by(text)
+
+
+def shown_whole(text: str) -> NearScript:
+    """Return what a script shows that comes alone: without a loader of its own it has no workers."""
+    shown = shown_by(text)
+    alone = shown.workers is None and not re.search(r"DataLoader|Trainer\(|[Ww]orkers", text)
+    return shown._replace(workers=0) if alone else shown
+
+
+def shown_by(text: str) -> NearScript:
+    """Return what the text of a script shows."""
+    torch = _TORCH.search(text) is not None
+    return NearScript(torch and _TRAINS.search(text) is not None, _SERVES.search(text) is not None, _workers(text))
+
+
+def _workers(text: str) -> int | None:
+    """Return the most workers that a script states by a number, 0 where it has loaders and names no workers."""
+    if not _LOADER.search(text) and not (_OF_TRANSFORMERS.search(text) and "Trainer(" in text):
+        return None
+    if not _ANY_WORKERS.search(text):
+        return 0  # the default of torch, and of the Trainer of transformers
+    defaults = [int(match[1]) for match in _DEFAULT.finditer(text)]
+    stated = [match[1] for match in _WORKERS.finditer(text)]
+    numbers = [int(each) for each in stated if each.isdecimal()]
+    if defaults or len(numbers) == len(stated):
+        return max([*numbers, *defaults], default=None)
+    return None

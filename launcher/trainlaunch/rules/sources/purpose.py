@@ -1,0 +1,218 @@
+"""What a container is for: training, serving or another thing, as far as the signs of its text say.
+
+One sign proves nothing: a variable NUM_WORKERS is a web server's as often as a DataLoader's, and a GPU is anybody's.
+Two that don't stem from the same word make training certain, and only then is a lack of shared memory an error.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.formats.workload import Workload, stated
+from trainlaunch.rules.sources.container_facts import has_gpu, is_torch_image
+from trainlaunch.rules.sources.near_scripts import NearScript, near_script, shown_whole, written_inside
+from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, UNKNOWN, Argv, program, work_of
+from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer
+from trainlaunch.rules.sources.training_commands import is_training, loader_workers, stated_ranks, stated_workers
+
+_SERVING_IMAGE = re.compile(
+    r"(?:^|[/_.-])(?:vllm(?:-openai)?|sglang|text-generation-inference|tgi|text-embeddings-inference|tei|tritonserver"
+    r"|triton-?(?:inference-?)?server|torchserve|ollama|llama[._-]?cpp|localai|open-?webui|comfyui|infinity|lmdeploy|xinference"
+    r"|nim|kserve|seldon|bentoml|inference|serve|serving|server|api|frontend|backend|whisper|stable-diffusion-webui)"
+    r"(?:[/_.:@-]|$)"
+)
+_OTHER_IMAGE = re.compile(
+    r"(?:^|[/_.-])(?:pause|dcgm-exporter|dcgm|device-plugin|k8s-device-plugin|gpu-operator|gpu-burn|cuda-sample|nccl-tests"
+    r"|node-exporter|exporter|nvidia-smi|selenium|chrome\w*|playwright|browserless|postgres\w*|mysql|redis|mongo|rabbitmq|kafka"
+    r"|elasticsearch|grafana|prometheus|nginx|traefik|minio|blender|ffmpeg|plex|jellyfin|frigate|hashcat|folding\w*|miner|xmrig"
+    r"|gromacs|lammps|namd|relion|colabfold|alphafold|isaac-sim|carla|ros\d?|gazebo|cuda-quantum|rapidsai|spark\w*|flink|actions-runner"
+    r"|gitlab-runner|buildkit|kind|k3s|k3d|minikube|code-server|xfce\w*|vnc\w*|desktop|novnc|kasm\w*)(?:[/_.:@-]|$)"
+)
+_TRAINING_NAME = re.compile(
+    r"(?:^|[/_.-])(?:(?:pre|fine)[-_]?)?(?:train(?:ing|er)?|finetun(?:e|ing)|fine-?tun(?:e|ing)|pretrain(?:ing)?)\d*(?:[/_.:-]|$)"
+)
+_OF_TORCH = frozenset({"PyTorchJob", "TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"})
+_TRAINING_KINDS = _OF_TORCH | {"PaddleJob", "TFJob", "MPIJob"}
+_SERVING_KINDS = frozenset(
+    {"Deployment", "DaemonSet", "ReplicaSet", "StatefulSet", "InferenceService", "Service", "Rollout"}
+)
+_OF_OTHERS = re.compile(
+    r"tensorflow|xgboost|lightgbm|(?:^|[/_.-])jax|maxtext|paddle|mxnet|mindspore|sklearn|scikit|catboost"
+)
+_OF_LOADER = "workers of a DataLoader"
+_OWN_TEXT = "the script's own text"
+_SERVING_NAME = re.compile(
+    r"(?:^|[/_.-])(?:api|web|server|serving|inference|predict(?:or)?|gateway|frontend|backend|worker|celery|ui|webui|dashboard|bot)"
+    r"\d*(?:[/_.-]|$)"
+)
+_PROBE = re.compile(r"(?:^|\.)(?:liveness|readiness|startup)Probe\.(?:httpGet|tcpSocket|grpc)\.")
+_PORT = re.compile(r"(?:^|\.)ports\.\d+(?:\.(?:containerPort|target|published))?$")
+# Ports by which ranks meet, a shell or a board looks on, none of which serves a model.
+_NOT_SERVING = frozenset(
+    {"22", "2222", "6006", "8888", "8786", "8265", "23456", "29500", "29400", "12345", "5678", "1234"}
+)
+_HTTP = re.compile(r"\bcurl\b|\bwget\b|https?://|urllib|requests\.get")
+
+
+def purpose_of(container: SourceContainer, carried: Mapping[str, str] = {}) -> Purpose:
+    """Return what a container is for, with its signs; `carried` are scripts that its text carries by name."""
+    scripts = [*filter(None, (_near(container, each, carried) for each in container.argvs))]
+    scripts += filter(None, [written_inside(container.argv)])
+    stated = [each.workers for each in scripts if each.workers is not None]
+    return _weighed(container, scripts)._replace(seen=bool(scripts), workers=max(stated, default=None))
+
+
+def _weighed(container: SourceContainer, scripts: list[NearScript]) -> Purpose:
+    found = [work_of(each) for each in container.argvs]
+    serving = list(_signs_of_serving(container.workload, container))
+    image = stated(container.workload.image) or ""
+    if any(kind == SERVING for kind, _ in found) or any(each.serves for each in scripts):
+        return Purpose(SERVING, ("its command serves", *serving))
+    training = _training(container, found, scripts)
+    commanded = any(kind == TRAINING for kind, _ in found) or any(each.trains for each in scripts)
+    commanded = commanded or (container.object_kind in _OF_TORCH and not _all_other(found))
+    if not commanded and _SERVING_IMAGE.search(_bare_name(image)):
+        return Purpose(SERVING, (f"the image {image}", *serving))
+    if not commanded and (_OTHER_IMAGE.search(_bare_name(image)) or _all_other(found)):
+        return Purpose(OTHER, tuple(training))
+    beside = [each for each in serving if not each.startswith("the kind ")]
+    if len(serving) > 1 or (beside and len(training) < 3):
+        return Purpose(SERVING if len(serving) > 1 and not commanded else UNKNOWN, (*training, *serving))
+    argued = any(signs for _, signs in found)
+    certain = len(training) > (1 if commanded or argued else 2) and (commanded or argued or _OF_LOADER in training)
+    return Purpose(TRAINING if certain else UNKNOWN, tuple(training))
+
+
+def trains(container: SourceContainer) -> bool:
+    """Return whether a container's command trains, and nothing says that it serves."""
+    shown = _OWN_TEXT in container.purpose.signs or any(map(is_training, container.argvs))
+    return container.purpose.verdict in {TRAINING, UNKNOWN} and shown
+
+
+def certainly_trains(container: SourceContainer) -> bool:
+    """Return whether two signs say that a container trains: what alone makes an error of what training lacks."""
+    return container.purpose.verdict == TRAINING
+
+
+def by_purpose(container: SourceContainer) -> Severity:
+    """Return how grave it is that a container lacks what training needs: an error where it certainly trains."""
+    if certainly_trains(container):
+        return Severity.ERROR
+    return Severity.WARNING if trains(container) else Severity.INFO
+
+
+def workers_of(container: SourceContainer) -> int | None:
+    """Return the DataLoader workers that a container states; None where it states none.
+
+    In Ray's objects variables like NUM_WORKERS count Ray's own workers.
+    """
+    if container.purpose.verdict in {SERVING, OTHER}:
+        return None
+    env = {} if container.object_kind.startswith("Ray") else container.workload.env
+    return stated_workers(container.argvs, env)
+
+
+def ranks_of(container: SourceContainer) -> int:
+    """Return the training processes that a container's launcher starts, 1 where nothing says a number."""
+    return stated_ranks(container.argvs) or 1
+
+
+def _all_other(found: list[tuple[str, tuple[str, ...]]]) -> bool:
+    return bool(found) and all(kind == OTHER for kind, _ in found)
+
+
+def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) -> NearScript | None:
+    script = program(argv).script
+    text = carried.get(posixpath.basename(script)) if script else None
+    if text is not None:
+        return shown_whole(text)
+    return near_script(container.workload.span.file, script) if script else None
+
+
+def _training(
+    container: SourceContainer, found: list[tuple[str, tuple[str, ...]]], scripts: list[NearScript]
+) -> list[str]:
+    """Return the signs of training, each by another word."""
+    workload = container.workload
+    signs = list(dict.fromkeys(sign for _, each in found for sign in each))
+    if any(each.trains for each in scripts):
+        signs.append(_OWN_TEXT)
+    workers = loader_workers(container.argvs)
+    if workers:
+        signs.append(_OF_LOADER)
+    if has_gpu(workload):
+        signs.append("a GPU")
+    if container.object_kind in _TRAINING_KINDS:
+        signs.append(f"the kind {container.object_kind}")
+    image = _bare_name(stated(workload.image) or "")
+    if is_torch_base(workload) or _TRAINING_NAME.search(image):
+        signs.append("the image")
+    if _TRAINING_NAME.search(_name_of(workload)):
+        signs.append("the name")
+    return signs
+
+
+def is_of_others(workload: Workload) -> bool:
+    """Return whether an image is of another framework, whose loaders need no /dev/shm."""
+    return _OF_OTHERS.search(_bare_name(stated(workload.image) or "")) is not None
+
+
+def is_of_torch(container: SourceContainer) -> bool:
+    """Return whether something beside the name of a script says that it is PyTorch that trains."""
+    if is_of_others(container.workload):
+        return False
+    launched = any(program(each).launched for each in container.argvs)
+    known = launched or container.object_kind in _OF_TORCH or _OWN_TEXT in container.purpose.signs
+    return known or is_torch_image(container.workload)
+
+
+def _name_of(workload: Workload) -> str:
+    """Return what a text calls a container, and what it stands in; a line's own words are no name."""
+    place = workload.place.partition(".")[2] if workload.format == COMPOSE else workload.place.partition(" ")[0]
+    if workload.format == "docker_run":
+        place = ""
+    return "/".join((place, stated(workload.name) or "", str(workload.rest.get("container.name", "")))).lower()
+
+
+def _bare_name(image: str) -> str:
+    return image.partition("@")[0].lower()
+
+
+_BASE = re.compile(
+    r"(?:^|/)(?:pytorch/pytorch|nvidia/pytorch|nvidia/nemo|rocm/pytorch(?:-training)?|pytorch-training|huggingface-pytorch-training)(?:[:@]|$)"
+)
+
+
+def is_torch_base(workload: Workload) -> bool:
+    """Return whether an image is one of those that people train in: PyTorch's own, NVIDIA's, AMD's, Amazon's."""
+    return _BASE.search(_bare_name(stated(workload.image) or "")) is not None
+
+
+def _signs_of_serving(workload: Workload, container: SourceContainer) -> Iterator[str]:
+    """Yield by what a container looks like one that serves."""
+    rest = workload.rest
+    if container.object_kind in _SERVING_KINDS:
+        yield f"the kind {container.object_kind}"
+    if _SERVING_NAME.search(_name_of(workload)) and not _TRAINING_NAME.search(_name_of(workload)):
+        yield "its name"
+    ports = [str(value) for key, value in rest.items() if _PORT.search(key)]
+    ports += [str(each) for each in _items(rest.get("--publish", ()))]
+    if any(each.rpartition(":")[2].partition("/")[0] not in _NOT_SERVING for each in ports):
+        yield "its ports"
+    if any(_PROBE.search(key) for key in rest):
+        yield "its probes"
+    health = stated(workload.health)
+    if workload.format in {COMPOSE, "docker_run"} and isinstance(health, str) and _HTTP.search(health):
+        yield "its health check"
+    if rest.get("service.restart") in {"always", "unless-stopped"} or rest.get("--restart") in {
+        ("always",),
+        ("unless-stopped",),
+    }:
+        yield "its restarts"
+
+
+def _items(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)

@@ -1,0 +1,109 @@
+"""How certain it is that a container needs more of /dev/shm than the runtime's 64 MiB, and by what."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_torch_image
+from trainlaunch.rules.sources.programs import OTHER, SERVING
+from trainlaunch.rules.sources.purpose import (
+    certainly_trains,
+    is_of_others,
+    is_of_torch,
+    is_torch_base,
+    ranks_of,
+    workers_of,
+)
+from trainlaunch.rules.sources.source_text import SourceContainer
+from trainlaunch.rules.sources.training_commands import program_of
+from trainlaunch.units import counted
+
+_INTERACTIVE = frozenset(
+    {"", "bash", "sh", "zsh", "sleep", "tail", "jupyter", "jupyter-lab", "jupyter-notebook", "start-notebook.sh"}
+)
+LONE_GPU = "a GPU; one process without workers is right without"
+_ENOUGH = 2  # signs, beyond which a lone GPU is an error where nothing can tell the workers
+_NEAR = 40  # lines behind a docker line in which commands are typed into its shell
+_SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
+
+
+class Beside(NamedTuple):
+    """What the rest of the text says: objects with a sized pod, whether a build gets a size, lines that train."""
+
+    sized_objects: set[str]
+    sized_at_build: bool
+    training_lines: tuple[int, ...]
+
+
+def object_of(container: SourceContainer) -> str:
+    """Return which object of a text of manifests a container is of."""
+    return container.workload.place.partition(" ")[0]
+
+
+def need(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
+    """Return how certain a container needs more, and by what; None where nothing says so."""
+    if container.purpose.verdict == OTHER:
+        return None, ""
+    if container.purpose.verdict == SERVING:
+        shards = _shards(container)
+        return (
+            (Severity.WARNING, f"a model in {shards} parts, which pass tensors on there") if shards > 1 else (None, "")
+        )
+    return _of_training(container, beside) if certainly_trains(container) else _of_unknown(container, beside)
+
+
+def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
+    workload, workers, ranks = container.workload, workers_of(container), ranks_of(container)
+    shown = container.purpose.workers if workers is None else workers
+    count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
+    certain = Severity.ERROR if torch else Severity.WARNING
+    # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
+    if workers or (shown and shown > 1 and gpus):
+        whose = "" if workers else "the script's "
+        return (
+            Severity.WARNING if workers == 1 else Severity.ERROR,
+            f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}",
+        )
+    if object_of(container) in beside.sized_objects and gpus:
+        return certain, "training with GPUs, and another pod of the same object has a size"
+    if beside.sized_at_build:
+        return certain, "a training command, and a size is given to `docker build` alone"
+    if gpus and count != 1 and ranks > 1:
+        return certain, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
+    if not gpus or (shown == 0 and count == 1):
+        runtime = is_torch_image(workload) and container.object_kind.endswith("TrainingRuntime")
+        return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
+    if count is not None and count > 1:
+        return Severity.WARNING, f"training with {count} GPUs"
+    grave = torch and not container.purpose.seen and len(container.purpose.signs) > _ENOUGH
+    return Severity.ERROR if grave else Severity.WARNING, "a training command with GPUs"
+
+
+def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
+    workload, workers, count = container.workload, workers_of(container), gpu_count(container.workload)
+    gpus, idle = (
+        has_gpu(workload),
+        not container.argvs or {program_of(each) for each in container.argvs} <= _INTERACTIVE,
+    )
+    if workers:
+        return Severity.INFO, f"{counted(workers, 'DataLoader worker')}, if the program trains"
+    if gpus and object_of(container) in beside.sized_objects:
+        return Severity.WARNING, "another pod of the same object has a size"
+    if gpus and idle and is_torch_base(workload):
+        return Severity.WARNING, "a PyTorch image with GPUs"
+    line = workload.span.line
+    if gpus and idle and any(line < each <= line + _NEAR for each in beside.training_lines):
+        return Severity.WARNING, "a shell with GPUs, and training commands follow for it"
+    if count is not None and count > 1:
+        told = any(each == "the image" or each.startswith("the kind ") for each in container.purpose.signs)
+        several = told and not is_of_others(workload)
+        return Severity.WARNING if several else Severity.INFO, f"{count} GPUs, and NCCL puts its buffers there"
+    return (Severity.INFO, LONE_GPU) if gpus else (None, "")
+
+
+def _shards(container: SourceContainer) -> int:
+    """Return over how many processes a server spreads its model, 1 where its command doesn't say."""
+    found = [int(match[1]) for argv in container.argvs for match in _SHARDS.finditer(" ".join(argv))]
+    return max(found, default=1)
