@@ -102,7 +102,8 @@ def test_a_file_name_that_is_no_utf_8_is_escaped(trainlaunch: Runs, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "words", [["plan", "-o", "json"], ["plan", "job.yaml", "--nonsense", "--output=json"], ["plan", "j", "k", "-ojson"]]
+    "words",
+    [["probe", "-o", "json"], ["plan", "job.yaml", "--nonsense", "--output=json"], ["plan", "j", "k", "-ojson"]],
 )
 def test_a_usage_error_is_a_document_for_who_asks_for_json(trainlaunch: Runs, words: list[str]) -> None:
     """One document on stdout, also where the command line itself is wrong; exit 2."""

@@ -54,9 +54,9 @@ def test_a_process_of_this_host_gets_the_same(tmp_path: Path, monkeypatch: pytes
     """Unless the shell that starts it says another number."""
     plan = plan_with(tmp_path, "local", torchrun={}, stop_grace_period="1m")
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert _environment(plan, run_id="3f2a", attempt=1, folder=tmp_path)[VARIABLE] == "58"
+    assert _environment(plan, run_id="3f2a", attempt=1, folder=tmp_path, as_shell=False)[VARIABLE] == "58"
     monkeypatch.setenv(VARIABLE, "90")
-    assert _environment(plan, run_id="3f2a", attempt=1, folder=tmp_path)[VARIABLE] == "90"
+    assert _environment(plan, run_id="3f2a", attempt=1, folder=tmp_path, as_shell=False)[VARIABLE] == "90"
 
 
 @pytest.mark.parametrize(("grace", "shown"), [("5m", True), ("30s", False)])

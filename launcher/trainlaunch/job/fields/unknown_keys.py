@@ -68,9 +68,8 @@ def nearest_name(name: str, known: list[str], path: str, table: Type | None = No
     fixed = [each for each, field in rows(table or JOB) if "[" not in each and "NAME" not in each]
     if snake in fixed and "." in snake:
         return snake
-    close = closest(snake, known, cutoff=0.7)
-    if close:
-        return close
-    elsewhere = [each for each in fixed if each.rpartition(".")[2] == snake]
-    found = elsewhere[0] if elsewhere else _FOREIGN.get(snake) if table is None else None
-    return found if found and found not in {name, f"{path}.{snake}"} else None
+    elsewhere = [each for each in fixed if each.rpartition(".")[2] == snake and each not in {name, f"{path}.{snake}"}]
+    if elsewhere and snake not in known:
+        return elsewhere[0]
+    found = closest(snake, known, cutoff=0.7) or (_FOREIGN.get(snake) if table is None else None)
+    return found if found not in {name, f"{path}.{snake}"} else None

@@ -78,8 +78,6 @@ def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
     ranks, cpus, stated = plan.ranks.value, whole_cpus(plan.job), plan.job.resources.cpus
     if cpus is None or stated is None or _measured(plan):
         return
-    from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
-
     if shares_cpus(plan):
         who, most = f"{counted(plan.stated_processes, 'DataLoader worker')} ({counted(ranks, 'rank')})", cpus // ranks
         way_out = ""
@@ -89,6 +87,8 @@ def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
         who, most, way_out = f"{who}alive together)", cpus // (ranks * loaders), ", or loaders_run: in_turn if they do"
     else:
         return
+    from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
+
     yield Problem(
         f"{who} share resources.cpus {stated / 1000:g}",
         f"{deciding_workers(plan.job).lower_to(max(1, most))}{way_out}",
