@@ -26,8 +26,8 @@ print("got", input("name? "), flush=True)
 import pdb; pdb.Pdb(nosigint=True).set_trace()
 answer = 42
 signal.signal(signal.SIGWINCH, lambda *_: bar(50))
-print("training", flush=True)
 try:
+    print("training", flush=True)
     while True: time.sleep(0.05)
 except KeyboardInterrupt:
     print("saved", flush=True)

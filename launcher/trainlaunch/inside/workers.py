@@ -160,7 +160,8 @@ def install() -> None:
         with contextlib.suppress(Exception):  # torch says what is wrong with its arguments
             number = None if worker() else workers.number(known.bind(self, *args, **given).arguments)
             if number is not None:
-                args, given = args[:position], {**dict(zip(names[position:], args[position:], strict=False)), **given}
+                beyond = zip(names[position:], args[position:])  # noqa: B905 - Python 3.8 has no strict
+                args, given = args[:position], {**dict(beyond), **given}
                 given["num_workers"] = number
         build(self, *args, **given)
         self.__dict__["_trainlaunch"] = "built"
