@@ -160,7 +160,7 @@ def install() -> None:
         with contextlib.suppress(Exception):  # torch says what is wrong with its arguments
             number = None if worker() else workers.number(known.bind(self, *args, **given).arguments)
             if number is not None:
-                beyond = zip(names[position:], args[position:])  # noqa: B905 - Python 3.8 has no strict
+                beyond = zip(names[position:], args[position:])
                 args, given = args[:position], {**dict(beyond), **given}
                 given["num_workers"] = number
         build(self, *args, **given)
