@@ -30,7 +30,10 @@ from trainlaunch.units import format_size
 
 _WHOLE = "!m.?readOnly.orValue(false) && !m.?subPath.hasValue() && !m.?subPathExpr.hasValue()"
 IS_SHM = f'm.mountPath.matches("^/dev/shm/*$") && {_WHOLE}'
-AT_SHM = 'm.mountPath.matches("^/+dev/+(?:.*/)?shm/*$")'  # another spelling of it would lie above the first
+# Another spelling of it would lie above the first; a path that goes back by dots may be one.
+DEV_SHM = r"^(?:\.?/)*dev/+(?:\./+)*shm(?:/+\.?)*$"
+_BACK = r"(?:^|/)\.\./(?:.*/)?shm(?:/|$)|(?:^|/)shm/(?:.*/)?\.\.(?:/|$)"
+AT_SHM = f"m.mountPath.matches({json.dumps(f'{DEV_SHM}|{_BACK}')})"
 IN_MEMORY = 'v.name == m.name && v.?emptyDir.?medium.orValue("") == "Memory"'
 _SIZE = "v.?emptyDir.?sizeLimit"
 
