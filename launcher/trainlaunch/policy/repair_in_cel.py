@@ -20,6 +20,7 @@ from trainlaunch.policy.training_in_cel import (
     DOES_OTHER,
     GPU_CONTAINERS,
     HAS_GPUS,
+    HAS_OTHER_TASK,
     MAX_TEXT_LENGTH,
     SHOWS,
     TEXT_LENGTH,
@@ -168,8 +169,9 @@ def repair_variables(share: Fraction, most: int | None) -> dict[str, str]:
         "showing": _of_pod(
             f"{_CLAIMS} || {TEXT_LENGTH} > {MAX_TEXT_LENGTH} ? [] : p.spec.containers.filter(c, {SHOWS})"
         ),
+        "alone": f"variables.showing.filter(c, !{DOES_OTHER})",
         "training": (
-            f"variables.with_gpus.size() > 0 ? variables.with_gpus :\n  variables.showing.filter(c, !{DOES_OTHER})"
+            f"variables.with_gpus.size() > 0 ? variables.with_gpus :\n  variables.alone.filter(c, !{HAS_OTHER_TASK})"
         ),
         "settled": _of_pod(_first(_settled())),
         "size": _of_pod(_size(training, share, most)),
