@@ -97,6 +97,8 @@ def test_what_is_not_sure_to_lack_it_is_left_and_why_is_said(tmp_path: Path, nam
     (trial,) = try_pods(documents, [pod])
     assert (trial.verdict != GIVEN, case["why"] in trial.why) == (True, True), trial
     assert after_repair(documents, pod) == pod
+    if "claim" in name:  # what names no GPU is asked for nothing either
+        assert trial.verdict == LEFT_ALONE
     said = [words for policy, words in refusals(documents, Request(pod)) if policy == "trainlaunch-left"]
     assert [case["why"] in words for words in said] == [True] * bool(case.get("warned"))
     assert all("\n" not in words and len(words) < 1024 for words in said)  # else a server drops it

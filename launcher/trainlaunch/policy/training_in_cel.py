@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 
-from trainlaunch.policy.objects_in_cel import ASKS, FOR_GPUS
+from trainlaunch.policy.objects_in_cel import FOR_GPUS
 
 MAX_TEXT_LENGTH = 8_000  # of a pod's commands: a server cancels an expression whose matching costs more than 11,000
 
@@ -162,16 +162,19 @@ _OTHER_TASKS = (
 )
 _TEXT = '(c.?command.orValue([]) + c.?args.orValue([])).join(" ")'
 _SHOWN = ", ".join(f'"{name}": {expression}' for name, expression in _SIGNS.items())
+_GPU_NAME = (
+    r"(?i)gpu|nvidia|(?:^|-)mig-|(?:^|[^a-z0-9])(?:a(?:10|16|30|40|100|800)g?|h(?:20|100|200|800)|b[123]00|g[bh][23]00"
+    r"|l(?:4|20|40)s?|t4|v100|rtx\w*|mi\d{3}\w?)(?:[^a-z0-9]|$)"
+)
 _CLAIMS_GPU = (
     "c.?resources.?claims.orValue([]).exists(x, p.spec.?resourceClaims.orValue([]).exists(r, r.name == x.name &&\n"
-    '    [r.name, r.?resourceClaimTemplateName.orValue(""), r.?resourceClaimName.orValue("")].exists(n,'
-    ' n.matches("(?i)gpu|nvidia|(?:^|-)mig-"))))'
+    '    [r.name, x.?request.orValue(""), r.?resourceClaimTemplateName.orValue(""), r.?resourceClaimName.orValue("")]'
+    f".exists(n, n.matches({json.dumps(_GPU_NAME)}))))"
 )
 
 TEXT_LENGTH = f"p.spec.containers.map(c, {_TEXT}.size()).sum()"
 HAS_GPUS = f"({FOR_GPUS} || {_CLAIMS_GPU})"
-# What asks for a device by a claim may ask for a GPU too, where another container surely does.
-GPU_CONTAINERS = f"(p.spec.containers.exists(c, {HAS_GPUS}) ? p.spec.containers.filter(c, {ASKS}) : [])"
+GPU_CONTAINERS = f"p.spec.containers.filter(c, {HAS_GPUS})"
 # Apart from each other, since a server's budget is that of one expression.
 SHOWS = f"[{_TEXT}].exists(t, [{{{_SHOWN}}}].exists(s, {_PROOF}))"
 DOES_OTHER = f"[{_TEXT}].exists(t, {' || '.join(_OTHERS)})"
