@@ -338,6 +338,18 @@ def test_plain_scalars_are_read_as_kubernetes_reads_them(
     assert "1 of kind Job" in done.stderr
 
 
+def test_the_folder_may_stand_behind_options(trainlaunch: Runs, tmp_path: Path) -> None:
+    """As before them; a second one is as unknown as ever."""
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "trainlaunch-policy.yaml").write_text("max: {shm_size: 1Gi}\n")
+    before = trainlaunch("policy", "export", "team", "--mutating", "--api", "v1", cwd=tmp_path)
+    assert (before.returncode, "max.shm_size" in before.stdout) == (0, True), before.stderr
+    for words in (("export", "--mutating", "--api", "v1", "team"), ("--mutating", "export", "--api", "v1", "team")):
+        done = trainlaunch("policy", *words, cwd=tmp_path)
+        assert (done.stdout, done.stderr) == (before.stdout, before.stderr)
+    assert trainlaunch("policy", "export", "team", "--mutating", "team", cwd=tmp_path).returncode == 2
+
+
 def test_a_cluster_without_pods_has_none_to_try(trainlaunch: Runs, tmp_path: Path) -> None:
     """An empty List is no error; no file, and two, are."""
     (tmp_path / ".git").mkdir()
@@ -380,6 +392,8 @@ def test_a_dry_run_without_its_extra_says_what_to_install(
         {"spec": {"containers": [{"name": "x", "resources": {"limits": {"nvidia.com/gpu": "many"}}}]}},
         {"spec": {"containers": [{"name": "x", "resources": {"limits": {"nvidia.com/gpu": 1, "memory": "much"}}}]}},
         {"spec": {"containers": [{"name": "x", "command": "python train.py"}], "volumes": {}}},
+        {"spec": {**REPAIRED["lone-gpu"]["pod"]["spec"], "volumes": {}}},
+        {"spec": {**REPAIRED["lone-gpu"]["pod"]["spec"], "initContainers": ["x"]}},
     ],
 )
 def test_a_pod_that_no_server_takes_is_left(tmp_path: Path, part: dict[str, Any]) -> None:

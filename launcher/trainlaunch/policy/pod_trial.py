@@ -61,7 +61,8 @@ def _is_whole(pod: Mapping[str, Any]) -> bool:
     spec, about = pod.get("spec"), pod.get("metadata", {})
     if not isinstance(spec, dict) or not isinstance(about, dict):
         return False
-    lists = (spec.get("containers"), about.get("ownerReferences", []))
+    of_spec = (spec.get("containers"), spec.get("initContainers", []), spec.get("volumes", []))
+    lists = (*of_spec, about.get("ownerReferences", []))
     shaped = all(isinstance(each, list) and all(isinstance(item, dict) for item in each) for each in lists)
     return shaped and bool(spec["containers"]) and isinstance(about.get("annotations", {}), dict)
 
