@@ -166,10 +166,12 @@ _GPU_NAME = (
     r"(?i)gpu|nvidia|(?:^|-)mig-|(?:^|[^a-z0-9])(?:a(?:10|16|30|40|100|800)g?|h(?:20|100|200|800)|b[123]00|g[bh][23]00"
     r"|l(?:4|20|40)s?|t4|v100|rtx\w*|mi\d{3}\w?)(?:[^a-z0-9]|$)"
 )
+_OTHER_DEVICE = r"(?i)(?:^|[^a-z])(?:rdma|nics?|connectx|bluefield|roce|infiniband|sriov|imex|fpga|tpu|npu|non?-?gpu)"
+_IS_GPU = f"l.exists(n, n.matches({json.dumps(_GPU_NAME)})) && !l.exists(n, n.matches({json.dumps(_OTHER_DEVICE)}))"
 _CLAIMS_GPU = (
     "c.?resources.?claims.orValue([]).exists(x, p.spec.?resourceClaims.orValue([]).exists(r, r.name == x.name &&\n"
-    '    [r.name, x.?request.orValue(""), r.?resourceClaimTemplateName.orValue(""), r.?resourceClaimName.orValue("")]'
-    f".exists(n, n.matches({json.dumps(_GPU_NAME)}))))"
+    '    [[r.name, x.?request.orValue(""), r.?resourceClaimTemplateName.orValue(""), r.?resourceClaimName.orValue("")]]'
+    f".exists(l,\n    {_IS_GPU})))"
 )
 
 TEXT_LENGTH = f"p.spec.containers.map(c, {_TEXT}.size()).sum()"
