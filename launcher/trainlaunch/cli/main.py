@@ -83,6 +83,10 @@ def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> ar
     asks_help = bool({"-h", "--help"} & {*words})
     parser, chosen = _parser(verb, module, asks_help=asks_help)
     args, unknown = parser.parse_known_args(words)
+    if verb == "policy" and unknown == words[-1:] and "export" in words and not unknown[0].startswith("-"):
+        # argparse takes an optional argument for absent where options part it from the one before.
+        place = words.index("export") + 1
+        args, unknown = parser.parse_known_args([*words[:place], *unknown, *words[place:-1]])
     if unknown:
         chosen.error(f"unrecognized arguments: {' '.join(unknown)}", unknown=unknown)
     if command:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 
-GPU_RESOURCE = re.compile(r"nvidia\.com/(?:gpu|mig-).*|amd\.com/(?:gpu|cpx|dpx|spx).*|gpu\.intel\.com/.*")
+# Intel's i915_monitoring and xe_monitoring see the GPUs of a node, and compute on none.
+GPU_RESOURCE = re.compile(
+    r"nvidia\.com/(?:gpu|mig-).*|amd\.com/(?:gpu|cpx|dpx|spx).*"
+    r"|gpu\.intel\.com/(?:i915|xe|tiles|millicores|memory\.max)"
+)
 # Other resources that no accelerator hides behind: Kubernetes' own, network cards, cryptography, single device nodes.
 NO_ACCELERATOR = re.compile(
     r"cpu|memory|ephemeral-storage|hugepages-.*|rdma/.*|nvidia\.com/(?:hostdev|sriov|rdma|mlnx|ib_).*|mellanox\.com/.*"

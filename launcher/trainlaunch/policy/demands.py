@@ -59,6 +59,8 @@ CDI = "cdi.k8s.io"  # the domain of its annotations; a vendor's is below it
 GPU_ANNOTATION = re.compile(r"(?:cdi-)?devices\.(?:noderesource\.dev|nri\.io)(?:/.*)?|gpu-(?:fraction|memory)(?:-.*)?")
 # CRI-O's, whose values are nodes of the host with commas between them.
 NODES_ANNOTATION = re.compile(r"(?:io\.kubernetes\.cri-o\.Devices|devices\.crio\.io)(?:/.*)?")
+# CRI-O's size of /dev/shm, of a pod or of one container.
+SHM_ANNOTATION = re.compile(r"(?:io\.kubernetes\.cri-o\.ShmSize|shm-size\.crio\.io)(?:/.*)?")
 _KINDS: Mapping[str, re.Pattern[str]] = {
     GPUS: GPU_ANNOTATION,
     HOST_PATH: re.compile(r"(?:mounts|devices)\.(?:noderesource\.dev|nri\.io)(?:/.*)?"),
@@ -66,7 +68,7 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
         r"cpu-quota\.crio\.io(?:/.*)?|(?:unified-cgroup|cgroup2-mount-hierarchy-rw)\.crio\.io(?:/.*)?"
         r"|io\.kubernetes\.cri-o\.(?:UnifiedCgroup|cgroup2-mount-hierarchy-rw)(?:[./].*)?"
     ),
-    SHM_SIZE: re.compile(r"(?:io\.kubernetes\.cri-o\.ShmSize|shm-size\.crio\.io)(?:/.*)?"),
+    SHM_SIZE: SHM_ANNOTATION,
     PRIVILEGE: re.compile(r"container\.apparmor\.security\.beta\.kubernetes\.io/.*|seccomp-profile\.crio\.io(?:/.*)?"),
 }
 _CONFINING_PROFILES = ("runtime/default", "localhost/")

@@ -34,7 +34,8 @@ PRIVILEGED = "c.?securityContext.?privileged.orValue(false)"
 _OF = "%s.spec.containers + %s.spec.?initContainers.orValue([])"
 LASTING_CONTAINERS = f"({_OF % ('p', 'p')})"  # those that have limits; an ephemeral one takes from them
 ALL_CONTAINERS = f"({_OF % ('p', 'p')} + p.spec.?ephemeralContainers.orValue([]))"
-_TRAINS = f"(p.?metadata.?labels[?{json.dumps(_OURS)}].hasValue() ||\n  {ALL_CONTAINERS}.exists(c, {ASKS}))"
+IS_OURS = f"p.?metadata.?labels[?{json.dumps(_OURS)}].hasValue()"
+_TRAINS = f"({IS_OURS} ||\n  {ALL_CONTAINERS}.exists(c, {ASKS}))"
 # What schedulers, Kueue above all, change in a pod or template that waits, and no rule reads.
 _OF_SCHEDULERS = json.dumps(
     ["affinity", "nodeSelector", "schedulingGates", "terminationGracePeriodSeconds", "tolerations"]

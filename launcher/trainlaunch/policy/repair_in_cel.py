@@ -12,12 +12,15 @@ from fractions import Fraction
 
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.least_shm import LEAST_SHM
-from trainlaunch.policy.objects_in_cel import shared_variables
-from trainlaunch.policy.rules_in_cel import AT_SHM, BELOW_MEMORY, IN_MEMORY, LIMITED, limit_of, shm_volume
+from trainlaunch.policy.demands import SHM_ANNOTATION
+from trainlaunch.policy.gpu_sharing_in_cel import SHARES_GPU
+from trainlaunch.policy.objects_in_cel import matches, shared_variables
+from trainlaunch.policy.rules_in_cel import BELOW_MEMORY, DEV_SHM, IN_MEMORY, LIMITED, limit_of, shm_volume
 from trainlaunch.policy.training_in_cel import (
     DOES_OTHER,
     GPU_CONTAINERS,
     HAS_GPUS,
+    HAS_OTHER_TASK,
     MAX_TEXT_LENGTH,
     SHOWS,
     TEXT_LENGTH,
@@ -30,22 +33,25 @@ RULE = "TL301"  # shm-size-missing, as lint says it of the same pod in a file
 SHARE = Fraction(1, 2)
 IS_MIRROR = 'p.?metadata.?annotations[?"kubernetes.io/config.mirror"].hasValue()'
 _MEMORY = limit_of("memory")
-# What is at /dev/shm, below it, or above it and so brings what is there; a path with dots may be any of them.
-_COVERS = (
-    "m.mountPath.matches(" + json.dumps(r"^/*(?:dev(?:/+shm(?:/.*)?)?)?/*$|(?:^|/)\.\.?(?:/|$)") + f") || {AT_SHM}"
+OPT_OUT = f"{KUBERNETES_LABEL_PREFIX}repair"  # of a pod, whose value then is "never"
+_OPTED_OUT = " || ".join(
+    f'p.?metadata.?{each}[?"{OPT_OUT}"].orValue("true") != "true"' for each in ("labels", "annotations")
 )
-_MOUNTS = "(p.spec.containers + p.spec.?initContainers.orValue([])).map(c, c.?volumeMounts.orValue([]))"
+_ALL = "(p.spec.containers + p.spec.?initContainers.orValue([]))"
+# A path that goes back by dots may lead anywhere; one above brings what is at /dev/shm.
+_BY_DOTS = r"(?:^|/)\.\.(?:/|$)"
+_BELOW = r"^(?:\.?/)*dev/+(?:\./+)*shm/+(?:\./+)*[^/]"
+_ABOVE = r"^(?:\.?/)*(?:dev)?(?:/+\.?)*$"
 # What is claimed may be a GPU after all: the rules of /dev/shm take it for one.
 _CLAIMS = "p.spec.?resourceClaims.orValue([]).size() > 0"
 _NAMED = "{each}.filter(c, {condition}).map(c, c.name).join(', ')".replace("'", '"')
 
 
-def _covering(condition: str) -> str:
-    """Return CEL for whether a mount that covers /dev/shm has a volume of which a condition holds."""
-    return (
-        f"{_MOUNTS}.exists(l, l.exists(m, ({_COVERS}) &&\n"
-        f"    p.spec.?volumes.orValue([]).exists(v, v.name == m.name && {condition})))"
-    )
+def _mounted(pattern: str, condition: str = "") -> str:
+    """Return CEL for whether a mount's path matches, and its volume meets a condition."""
+    of_it = f" &&\n    p.spec.?volumes.orValue([]).exists(v, v.name == m.name && {condition})" if condition else ""
+    path = f"m.mountPath.matches({json.dumps(pattern)})"
+    return f"{_ALL}.exists(c, c.?volumeMounts.orValue([]).exists(m, {path}{of_it}))"
 
 
 def _first(rows: Iterator[tuple[str, str]]) -> str:
@@ -56,49 +62,65 @@ def _first(rows: Iterator[tuple[str, str]]) -> str:
 def _settled() -> Iterator[tuple[str, str]]:
     """Yield why a pod is none that lacks anything: conditions on `p` and `variables.training`, and texts, both CEL."""
     yield IS_MIRROR, '"it is a node\'s static pod"'
-    windows = 'p.spec.?os.?name.orValue("") == "windows"'
-    selected = 'p.spec.?nodeSelector[?"kubernetes.io/os"].orValue("") == "windows"'
-    yield f"{windows} || {selected}", '"Windows has no /dev/shm"'
+    yield from _exempt()
     only_init = f"p.spec.?initContainers.orValue([]).exists(c, {HAS_GPUS})"
     none = "variables.training.size() == 0"
     yield f"{none} && {only_init}", '"only an init container asks for a GPU"'
     yield f"{none} && {_CLAIMS}", '"it claims a device that does not call itself a GPU"'
     yield (
         f"{none} && {TEXT_LENGTH} > {MAX_TEXT_LENGTH}",
-        f'"it asks for no GPU, and its commands are longer than {MAX_TEXT_LENGTH} characters"',
+        f'"it asks for no GPU that is known here, and its commands are longer than {MAX_TEXT_LENGTH} characters"',
     )
-    yield none, '"it asks for no GPU, and nothing shows training by two signs"'
+    yield none, '"it asks for no GPU that is known here, and nothing shows training by two signs"'
     sized = shm_volume(f"{IN_MEMORY} && {LIMITED} && {BELOW_MEMORY}")
     yield f"variables.training.all(c, {sized})", '"/dev/shm has a volume in memory with a size"'
+
+
+def _exempt() -> Iterator[tuple[str, str]]:
+    """Yield why a pod is none to repair, whatever it lacks, likewise."""
+    key = "kubernetes.io/os"
+    os = f'p.spec.?nodeSelector[?"{key}"].or(p.spec.?nodeSelector[?"beta.{key}"]).or(p.spec.?os.?name)'
+    terms = "p.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms"
+    asked = f'x.key.endsWith("{key}") && x.?operator.orValue("") == "In" && "windows" in x.?values.orValue([])'
+    wanted = f"{terms}.orValue([]).exists(t, t.?matchExpressions.orValue([]).exists(x, {asked}))"
+    yield f'{os}.orValue("") == "windows" ||\n  {wanted}', '"Windows has no /dev/shm"'
+    yield _OPTED_OUT, f'"its label or annotation {OPT_OUT} says so"'
 
 
 def _obstacles(training: str) -> Iterator[tuple[str, str]]:
     """Yield why a pod that trains is left all the same, likewise; `training` is CEL for its containers."""
     yield "p.spec.?hostIPC.orValue(false)", '"hostIPC gives it the node\'s /dev/shm"'
+    sized = f"p.?metadata.?annotations.orValue({{}}).exists(k, {matches('k', SHM_ANNOTATION.pattern)})"
+    yield sized, '"CRI-O gives it a /dev/shm of the size in its annotation"'
+    yield SHARES_GPU, '"it shares a GPU, and for MPS the device plugin mounts a /dev/shm of its own"'
     is_empty_dir = "v.?emptyDir.hasValue()"
     yield (
-        _covering(f'{is_empty_dir} && v.?emptyDir.?medium.orValue("") != "Memory"'),
+        _mounted(DEV_SHM, f'{is_empty_dir} && v.?emptyDir.?medium.orValue("") != "Memory"'),
         '"the emptyDir at /dev/shm lies on a disk: set its medium to Memory"',
     )
     yield (
-        _covering(f"{is_empty_dir} && !({LIMITED})"),
+        _mounted(DEV_SHM, f"{is_empty_dir} && !({LIMITED})"),
         '"the volume at /dev/shm has no sizeLimit, and may fill the memory of its node"',
     )
     yield (
-        _covering(is_empty_dir),
+        _mounted(DEV_SHM, is_empty_dir),
         '"a volume is at /dev/shm, but each container that trains needs it whole and below its memory limit"',
     )
+    device = f"d.devicePath.matches({json.dumps(f'{DEV_SHM}|{_BELOW}|{_ABOVE}|{_BY_DOTS}')})"
     yield (
-        f"{_MOUNTS}.exists(l, l.exists(m, {_COVERS}))",
-        '"a container has a mount at /dev/shm, below it or above it"',
+        f"{_mounted(DEV_SHM)} ||\n  {_ALL}.exists(c, c.?volumeDevices.orValue([]).exists(d, {device}))",
+        '"what is at /dev/shm is no emptyDir"',
     )
+    yield _mounted(_BELOW), '"a container has a mount below /dev/shm"'
+    yield _mounted(_ABOVE), '"a container has a mount at /dev or /, which brings what is at /dev/shm"'
+    yield _mounted(_BY_DOTS), '"a mount\'s path goes back by .., and may lead to /dev/shm: write it without"'
     yield (
         f'p.spec.?volumes.orValue([]).exists(v, v.name == "{VOLUME}")',
         f'"another volume is called {VOLUME}"',
     )
     known = f'{_MEMORY}.hasValue() && quantity(string({_MEMORY}.value())).isGreaterThan(quantity("0"))'
     without = _NAMED.format(each=training, condition=f"!({known})")
-    yield f"!{training}.all(c, {known})", f'"there is no memory limit to share: " + {without}'
+    yield f"!{training}.all(c, {known})", f'"there is no memory limit to share: " + {without} + " needs one"'
     yield (
         f"!{training}.all(c, quantity(string({_MEMORY}.value())).isInteger())",
         '"its memory limit is no number of bytes"',
@@ -129,7 +151,7 @@ def _of_pod(expression: str) -> str:
 def repairable(share: Fraction, most: int | None) -> str:
     """Return CEL for whether the pods of a template `p` that asks for GPUs would be repaired."""
     training = GPU_CONTAINERS
-    obstacles = (*_obstacles(training), _too_small(_size(training, share, most)))
+    obstacles = (*_exempt(), *_obstacles(training), _too_small(_size(training, share, most)))
     return f"{training}.size() > 0 && " + " && ".join(f"!({condition})" for condition, _ in obstacles)
 
 
@@ -147,8 +169,9 @@ def repair_variables(share: Fraction, most: int | None) -> dict[str, str]:
         "showing": _of_pod(
             f"{_CLAIMS} || {TEXT_LENGTH} > {MAX_TEXT_LENGTH} ? [] : p.spec.containers.filter(c, {SHOWS})"
         ),
+        "alone": f"variables.showing.filter(c, !{DOES_OTHER})",
         "training": (
-            f"variables.with_gpus.size() > 0 ? variables.with_gpus :\n  variables.showing.filter(c, !{DOES_OTHER})"
+            f"variables.with_gpus.size() > 0 ? variables.with_gpus :\n  variables.alone.filter(c, !{HAS_OTHER_TASK})"
         ),
         "settled": _of_pod(_first(_settled())),
         "size": _of_pod(_size(training, share, most)),

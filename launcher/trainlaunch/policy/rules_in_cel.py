@@ -17,8 +17,8 @@ from trainlaunch.policy.gpus_in_cel import counted_gpus, gpu_rules
 from trainlaunch.policy.objects_in_cel import (
     ALL_CONTAINERS,
     ASKED,
-    ASKS,
     IS_GPU,
+    IS_OURS,
     LASTING_CONTAINERS,
     PRIVILEGED,
     Rule,
@@ -26,11 +26,15 @@ from trainlaunch.policy.objects_in_cel import (
     matches,
 )
 from trainlaunch.policy.registry import registry_pattern
+from trainlaunch.policy.training_in_cel import HAS_GPUS
 from trainlaunch.units import format_size
 
 _WHOLE = "!m.?readOnly.orValue(false) && !m.?subPath.hasValue() && !m.?subPathExpr.hasValue()"
 IS_SHM = f'm.mountPath.matches("^/dev/shm/*$") && {_WHOLE}'
-AT_SHM = 'm.mountPath.matches("^/+dev/+(?:.*/)?shm/*$")'  # another spelling of it would lie above the first
+# Another spelling of it would lie above the first; a path that goes back by dots may be one.
+DEV_SHM = r"^(?:\.?/)*dev/+(?:\./+)*shm(?:/+\.?)*$"
+_BACK = r"(?:^|/)\.\./(?:.*/)?shm(?:/|$)|(?:^|/)shm/(?:.*/)?\.\.(?:/|$)"
+AT_SHM = f"m.mountPath.matches({json.dumps(f'{DEV_SHM}|{_BACK}')})"
 IN_MEMORY = 'v.name == m.name && v.?emptyDir.?medium.orValue("") == "Memory"'
 _SIZE = "v.?emptyDir.?sizeLimit"
 
@@ -89,11 +93,14 @@ def shm_volume(condition: str) -> str:
 
 
 def _training(condition: str, pods: str) -> str:
-    """Return CEL for a condition on each container that trains; without GPUs on one of the pod's."""
+    """Return CEL for a condition on each container that trains; without GPUs on one of the pod's.
+
+    A pod that only claims devices which don't call themselves GPUs may need nothing at /dev/shm.
+    """
     return each_of(
-        f"p.spec.containers.exists(c, {ASKS}) ?\n"
-        f"  p.spec.containers.all(c, !{ASKS} ||\n    {condition}) :\n"
-        f"  p.spec.containers.exists(c,\n    {condition})",
+        f"p.spec.containers.exists(c, {HAS_GPUS}) ?\n"
+        f"  p.spec.containers.all(c, !{HAS_GPUS} ||\n    {condition}) :\n"
+        f"  (!({IS_OURS} || {ALL_CONTAINERS}.exists(c, {HAS_GPUS})) || p.spec.containers.exists(c,\n    {condition}))",
         pods,
     )
 

@@ -49,6 +49,8 @@ USAGE = Usage(
         argument(
             "--try",
             dest="try_file",
+            action="append",
+            default=[],
             metavar="FILE",
             help="write nothing, and list what these policies would do with the pods of `kubectl get pods -o yaml`; "
             "- is stdin",
@@ -71,26 +73,31 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     from trainlaunch.policy import policies_in
     from trainlaunch.policy.admission import admission_documents, admission_text
 
-    given = next((name for name, value in (("--api", args.api), ("--try", args.try_file)) if value is not None), None)
+    given = next((name for name, value in (("--api", args.api), ("--try", args.try_file)) if value), None)
     if given and not args.mutating:
         raise _usage(f"{given} is about the policy that repairs pods", "add --mutating")
     mutating = (args.api or _APIS[0]) if args.mutating else None
     policy = policies_in(args.folder, policy=args.policy, reach=reach_of(args))
-    if args.try_file is not None:
+    if len(args.try_file) > 1:
+        raise _usage("--try is there twice", "give all pods in one file")
+    if args.try_file:
         documents = admission_documents(policy, enforce=True, controllers=args.controller, mutating=mutating)
-        return _try(documents, args.try_file, streams)
+        return _try(documents, args.try_file[0], streams)
     streams.result(admission_text(policy, enforce=args.enforce, controllers=args.controller, mutating=mutating))
     return 0
 
 
 def _try(documents: list[dict[str, Any]], name: str, streams: Streams) -> int:
     """Print what the documents would do with each pod of a file."""
-    from trainlaunch.policy.pod_trial import LEFT, REFUSED, REPAIRED, NoPodsError, pods_in, try_pods
+    from trainlaunch.policy.pod_reader import NoPodsError, counted, read_pods
+    from trainlaunch.policy.pod_trial import LEFT, REFUSED, REPAIRED, try_pods
 
+    if not name:
+        raise _usage("--try has no file", "name one, or - for stdin")
     with open_named(name, f"--try {name}") as file:
         data = file.read()
     try:
-        pods = pods_in(data.decode("utf-8", "replace"))
+        pods, others = read_pods(data)
     except NoPodsError as error:
         raise _usage(f"--try {name}: {error}", "give what `kubectl get pods -A -o yaml` prints") from error
     counts: Counter[str] = Counter()
@@ -103,6 +110,8 @@ def _try(documents: list[dict[str, Any]], name: str, streams: Streams) -> int:
             "cel-expr-python, which evaluates policies as a server does, is not installed",
             "run `pip install 'trainlaunch[cel]'`",
         ) from error
+    if others:
+        streams.say(f"not tried, since pods alone are: {counted(others)}")
     streams.say(", ".join(f"{counts[verdict]} {verdict}" for verdict in (REPAIRED, LEFT, REFUSED)))
     return EXIT_FINDINGS if counts[REFUSED] else 0
 
