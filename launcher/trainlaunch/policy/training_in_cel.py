@@ -95,7 +95,6 @@ _OTHER_IMAGES = _any(
     r"tensorflow keras jax flax xgboost lightgbm catboost sklearn scikit-learn spark mxnet paddle\w* serve serving"
     r" server scor(?:e|er|ing) predictor inference triton\w* torchserve vllm tgi jupyter\w* notebook"
 )
-_REQUESTS = ("httpGet", "grpc", "tcpSocket")
 _PORTS = json.dumps(["http", "https", "grpc", "web", "api", "http-api", "http1", "h2c"])
 
 

@@ -40,7 +40,6 @@ _CUDA_HOME = LogPattern(
     "CUDA",
     r"CUDA_HOME environment variable is not set|CUDA_HOME does not exist|No such file or directory: '\S*/bin/nvcc'",
 )
-_NVCC = LogPattern("ot found", r"nvcc: (?:command )?not found", beside=True)
 _HEADERS = LogPattern("rror", r"fatal error: Python\.h: No such file")
 _NCCL_SYMBOL = LogPattern("rror", r"undefined symbol: (?P<symbol>nccl\w+)")
 _JITLINK = LogPattern("rror", r"undefined symbol: (?P<symbol>__nvJitLink\w+)")

@@ -204,7 +204,6 @@ def _dataloader_timeout(case: Case) -> Diagnosis | None:
     )
 
 
-_BOOT = LogPattern("rror:", r"An attempt has been made to start a new process before")
 _BARE = LogPattern("new process before the", r"An attempt has been made to start a new process before")
 
 _main_guard = of_one_text(

@@ -55,7 +55,6 @@ _WHY = {
     "ports": ("a job serves nothing", "write patches.kubernetes, if somebody connects to it"),
 }
 
-_OF_THE_TEXT = ("kind",)
 _DEFAULT_ID = 1000
 
 

@@ -16,12 +16,13 @@ import struct
 import termios
 import threading
 import time
+import tty
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 BACKGROUND_SECONDS = 0.3  # between two looks at whether a process in the background is in front again
 READ_BYTES = 4096
-_INPUT, _OUTPUT, _CONTROL, _LOCAL, _SPECIAL = 0, 1, 2, 3, 6  # of what tcgetattr returns
+_LOCAL, _SPECIAL = 3, 6  # of what tcgetattr returns
 _SIZE = struct.Struct("HHHH")
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -154,11 +155,7 @@ class CallerTerminal:
         if self._saved is not None:
             return
         self._saved = termios.tcgetattr(STDIN)
-        raw = termios.tcgetattr(STDIN)
-        raw[_INPUT] &= ~(termios.BRKINT | termios.ICRNL | termios.INPCK | termios.ISTRIP | termios.IXON)
-        raw[_OUTPUT] &= ~termios.OPOST
-        raw[_LOCAL] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
-        termios.tcsetattr(STDIN, termios.TCSADRAIN, raw)
+        tty.setraw(STDIN, termios.TCSADRAIN)
 
     def _restore(self) -> None:
         if self._saved is not None:
