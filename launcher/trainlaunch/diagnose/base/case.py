@@ -174,8 +174,8 @@ class Story(NamedTuple):
     within: str = ""
 
 
-def of_stories(code: str, name: str, stories: tuple[Story, ...]) -> Callable[[Case], Diagnosis | None]:
-    """Return what finds a symptom that any of these stories tells; the first story counts."""
+def of_stories(code: str, name: str, stories: tuple[Story, ...]) -> Symptom:
+    """Return a symptom that any of these stories tells; the first story counts."""
 
     def diagnose(case: Case) -> Diagnosis | None:
         for story in stories:
@@ -186,7 +186,7 @@ def of_stories(code: str, name: str, stories: tuple[Story, ...]) -> Callable[[Ca
                 return Diagnosis(code, name, sentence, seen(hit), fix, story.confidence, story.commands)
         return None
 
-    return diagnose
+    return Symptom(code, name, diagnose)
 
 
 def _filled(text: str, groups: dict[str, str]) -> str:
@@ -204,6 +204,6 @@ def of_one_text(
     fix: str,
     confidence: str = CERTAIN,
     commands: tuple[str, ...] = (),
-) -> Callable[[Case], Diagnosis | None]:
-    """Return what finds a symptom that any one of these texts tells."""
+) -> Symptom:
+    """Return a symptom that any one of these texts tells."""
     return of_stories(code, name, (Story(texts, sentence, fix, confidence, commands),))

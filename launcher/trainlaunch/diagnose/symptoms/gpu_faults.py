@@ -280,10 +280,10 @@ def _cuda_in_fork(case: Case) -> Diagnosis | None:
 
 
 SYMPTOMS = (
-    Symptom("TL659", "gpu-driver", _gpu_driver),
+    _gpu_driver,
     Symptom("TL657", "gpu-missing", _gpu_missing),
-    Symptom("TL658", "gpu-lost", _gpu_lost),
-    Symptom("TL660", "gpu-ordinal", _gpu_ordinal),
-    Symptom("TL674", "gpu-peer-denied", _gpu_peer_denied),
+    _gpu_lost,
+    _gpu_ordinal,
+    _gpu_peer_denied,
     Symptom("TL649", "cuda-in-fork", _cuda_in_fork),
 )

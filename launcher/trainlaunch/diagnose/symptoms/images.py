@@ -156,7 +156,7 @@ def _module_missing(case: Case) -> Diagnosis | None:
     """Match imports that ended the script: many are tried and caught."""
     if case.exit_code == 0:
         return None
-    found = _incomplete(case)
+    found = _incomplete.diagnose(case)
     if found is not None:
         return found
     raised = case.raised
@@ -291,5 +291,5 @@ _hub_access = of_stories(
 
 SYMPTOMS = (
     Symptom("TL664", "module-missing", _module_missing),
-    Symptom("TL673", "hub-access", _hub_access),
+    _hub_access,
 )

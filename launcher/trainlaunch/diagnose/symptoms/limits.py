@@ -270,7 +270,7 @@ def _of_shm(line: str) -> bool:
 
 SYMPTOMS = (
     Symptom("TL607", "fd-limit", _fd_limit, _fd_limit_live),
-    Symptom("TL637", "map-count", _map_count),
+    _map_count,
     Symptom("TL640", "memlock", _memlock),
     Symptom("TL638", "thread-limit", _thread_limit),
     Symptom("TL639", "old-seccomp", _old_seccomp),

@@ -160,6 +160,6 @@ _batchnorm_last_batch = of_one_text(
 SYMPTOMS = (
     Symptom("TL648", "fork-deadlock", _fork_deadlock, _fork_deadlock_live),
     Symptom("TL670", "slow-loading", _slow_loading, _slow_loading_live),
-    Symptom("TL653", "iterable-length", _iterable_length),
-    Symptom("TL652", "batchnorm-last-batch", _batchnorm_last_batch),
+    _iterable_length,
+    _batchnorm_last_batch,
 )

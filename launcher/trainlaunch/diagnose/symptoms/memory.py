@@ -188,7 +188,7 @@ _of_gpu = of_stories(
 
 def _cuda_oom(case: Case) -> Diagnosis | None:
     """Match the allocators' texts; where host and GPU have one memory, what the host holds is missing there."""
-    found = _of_gpu(case)
+    found = _of_gpu.diagnose(case)
     if found is None or case.first(_PINNED, within=r"pin_memory\.py|cudaHostAlloc") is not None:
         return None  # page-locked memory of the host
     unified = case.first(_UNIFIED)

@@ -275,8 +275,8 @@ def _rank_ended(case: Case) -> Diagnosis | None:
 
 
 SYMPTOMS = (
-    Symptom("TL656", "network-interface", _network_interface),
-    Symptom("TL655", "rendezvous", _rendezvous),
-    Symptom("TL654", "dist-timeout-secondary", _dist_timeout_secondary, _dist_timeout_secondary_live),
+    _network_interface,
+    _rendezvous,
+    _dist_timeout_secondary._replace(diagnose_live=_dist_timeout_secondary_live),
     Symptom("TL672", "rank-ended", _rank_ended),
 )

@@ -202,7 +202,7 @@ _user_without_name = of_one_text(
 
 
 SYMPTOMS = (
-    Symptom("TL667", "user-without-name", _user_without_name),
+    _user_without_name,
     Symptom("TL665", "file-missing", _file_missing),
     Symptom("TL666", "permission-denied", _permission_denied),
     Symptom("TL663", "python-exception", _python_exception),

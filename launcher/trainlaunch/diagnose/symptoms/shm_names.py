@@ -239,5 +239,5 @@ SYMPTOMS = (
     Symptom("TL631", "shm-stale", _shm_stale),
     Symptom("TL629", "shm-unwritable", _shm_unwritable),
     Symptom("TL646", "shm-manager", _shm_manager),
-    Symptom("TL635", "nccl-attach", _nccl_attach),
+    _nccl_attach,
 )

@@ -275,9 +275,9 @@ SYMPTOMS = (
     Symptom("TL613", "worker-segfault", _worker_segfault),
     Symptom("TL642", "worker-aborted", _worker_aborted),
     Symptom("TL643", "worker-exited", _worker_exited),
-    Symptom("TL645", "pin-memory-thread", _pin_memory_thread),
+    _pin_memory_thread,
     Symptom("TL647", "dataloader-timeout", _dataloader_timeout),
-    Symptom("TL651", "main-guard", _main_guard),
+    _main_guard,
     Symptom("TL650", "unpicklable", _unpicklable),
     Symptom("TL662", "oversubscription", _oversubscription),
 )
