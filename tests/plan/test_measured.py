@@ -255,13 +255,30 @@ def test_a_tune_gives_automatic_workers_and_prefetch(tmp_path: Path) -> None:
     assert [each.code for each in check_plan(other) if each.code == "TL729"] == ["TL729"]
 
 
+def test_a_tune_gives_threads_other_than_the_plan_has(tmp_path: Path) -> None:
+    """As variables, in the rendering too, with the lock's line as their origin; stated ones, or workers, win."""
+    loader = {"batch_bytes": {"size": "1Mi", "tensors": 1}}
+    job_file = write_job(tmp_path, **{**FIELDS, "data_loader": loader})
+    keep_tune(job_file, "docker", Tune(input_of(read_job(job_file)), 2000, 0, 2, 1))
+    plan = planned(job_file)
+    threads = dict(plan.threads)["OMP_NUM_THREADS"]
+    assert (threads.value, threads.derivation) == (1, "the fastest that `trainlaunch tune` found")
+    assert str(threads.origin) == f"{tmp_path}/job.lock.yaml:6 (lock)"
+    assert "OMP_NUM_THREADS=1" in verified(plan, render(plan))
+    stated = planned(job_file, sets=("env.OMP_NUM_THREADS=2",))
+    assert [dict(stated.threads)[name].value for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")] == [2, 1]
+    assert "OMP_NUM_THREADS" not in planned(job_file, sets=("data_loader.inject=off",)).job.env
+    assert "OMP_NUM_THREADS" not in planned(job_file, "compose").job.env
+
+
 def test_a_stated_number_of_workers_wins_over_tune(tmp_path: Path) -> None:
     """And so does a stated prefetch_factor."""
     stated = {"num_workers": 1, "prefetch_factor": 3, "batch_bytes": {"size": "1Mi", "tensors": 1}}
     job_file = write_job(tmp_path, **{**FIELDS, "data_loader": stated})
-    keep_tune(job_file, "docker", Tune(input_of(read_job(job_file)), 2000, 3, 4))
+    keep_tune(job_file, "docker", Tune(input_of(read_job(job_file)), 2000, 3, 4, 1))
     plan = planned(job_file)
     assert (plan.num_workers.value, plan.shm.loaders[0].prefetch_factor) == (1, 3)
+    assert "OMP_NUM_THREADS" not in plan.job.env
 
 
 def test_plan_says_that_a_probe_was_used(trainlaunch: Runs, tmp_path: Path) -> None:

@@ -116,5 +116,6 @@ def _tune_text(tunes: Mapping[str, Tune]) -> str:
             f"    cpus: {'null' if each.cpus is None else format_cpus(each.cpus)}",
             f"    num_workers: {each.num_workers}",
             f"    prefetch_factor: {each.prefetch_factor}",
+            *([] if each.threads is None else [f"    threads: {each.threads}"]),
         ]
     return "\n".join(lines) + "\n"

@@ -8,6 +8,8 @@ from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.plan.ranks import ranks_of, torchrun_prefix
 from trainlaunch.targets import TARGETS
 
+MATH = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # torch's threads
+
 
 def input_of(job: JobSpec) -> str:
     """Return what stands for the job that a measurement is of: image, command, data_loader as stated, and ranks.
@@ -76,7 +78,8 @@ def with_measured(job: JobSpec) -> JobSpec:
     spec = spec._replace(loaders=loaders)
     if probe is not None:
         spec = found.shared(spec, probe)
-    return job._replace(data_loader=spec, origins={**job.origins, **found.origins})
+    env = {**found.threads(), **job.env}  # what the job states wins
+    return job._replace(data_loader=spec, env=env, origins={**job.origins, **found.origins})
 
 
 class _Filled:
@@ -86,6 +89,16 @@ class _Filled:
         self.job = job
         self.tune = tune
         self.origins: dict[str, Origin] = {}
+
+    def threads(self) -> dict[str, str]:
+        """Return torch's threads as variables, where tune found others than the plan has, and the job takes some."""
+        spec = self.job.data_loader
+        stated = spec.inject == "off" or any(states(self.job, each, "num_workers") for each in spec.loaders[:1])
+        if self.tune is None or self.tune.threads is None or stated:
+            return {}
+        opened = {name: str(self.tune.threads) for name in MATH if name not in self.job.env}
+        self.origins.update({f"env.{name}": Origin(KIND, self.tune.span) for name in opened})
+        return opened
 
     def shared(self, spec: DataLoaderSpec, probe: ProbeMeasurement) -> DataLoaderSpec:
         """Return what all loaders share."""
