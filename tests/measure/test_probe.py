@@ -10,7 +10,7 @@ import yaml
 from trainlaunch.cli.arguments.measuring import keep_probe
 from trainlaunch.job.loader_spec import ProbeMeasurement
 from trainlaunch.measure.finding import ProbeFinding
-from trainlaunch.measure.findings import DEFECTS
+from trainlaunch.measure.findings import DEFECTS, diagnosed
 from trainlaunch.measure.loader_records import Records
 from trainlaunch.measure.measuring_run import RunOutput, _Listener, measuring_name, measuring_sets
 from trainlaunch.measure.probe_lock import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
@@ -71,9 +71,26 @@ def test_another_number_of_loaders_is_a_finding_and_kept_nowhere(tmp_path: Path,
     """Which is which can't be told."""
     plan = plan_with(tmp_path, data_loader={"loaders": {"train": {}, "val": {}}}, **LIMITS)
     loaders = [a_loader(number) for number in range(built)]
-    (finding,) = host_findings(plan.job, seen(*loaders).loaders)
+    (finding,) = host_findings(plan.job, seen(*loaders))
     assert (finding.facts["seen"], finding.facts["stated"]) == (built, 2)
     assert probe_of(plan, seen(*loaders), None) is None
+
+
+def test_loaders_that_come_after_an_epoch_are_named_with_the_flag_that_reaches_them(tmp_path: Path) -> None:
+    """One batch more than an epoch has, and seconds where it takes longer; `--through` where it is too long."""
+    job = job_with(tmp_path, data_loader={"loaders": {"train": {}, "val": {}}})
+    flags = {}
+    for epoch in (59, 400, 4000, None):
+        (found,) = host_findings(job, seen(a_loader(0, epoch_batches=epoch)))
+        flags[epoch] = found.facts["flags"]
+    assert flags == {59: "--batches 60", 400: "--batches 401 --seconds 161", 4000: "--through", None: "--through"}
+    said = diagnosed(found._replace(facts={**found.facts, "epoch": 59, "flags": "--batches 60"}))
+    assert said is not None
+    assert said.message == "1 of 2 loaders (train, val) were read, at train.py:48"
+    assert "--batches 60" in said.fix
+    assert "after 32 batches of 59 of an epoch" in said.why
+    (more,) = host_findings(job, seen(a_loader(0), a_loader(1), a_loader(2)))
+    assert "flags" not in more.facts
 
 
 def test_what_workers_bring_out_is_kept_of_the_loader_that_has_it(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from trainlaunch.job.loader_spec import LoaderSpec, ProbedLoader, ProbeMeasurement
@@ -27,6 +28,8 @@ AGAINST_WORKERS = frozenset(
         "worker-hang",
     }
 )
+DEFAULT_SECONDS = 60  # of a probe
+LONGEST_EPOCH, TIMES_LONGER = 600.0, 2.0  # seconds of one that is waited for, as medians tell it, which isn't all
 MAX_STORAGES = 1000  # of one loader: a lock with 10,000 values can't be read
 
 
@@ -52,14 +55,28 @@ def assigned(job: JobSpec, seen: Sequence[LoaderRecord]) -> tuple[LoaderRecord, 
     return (first, *(found.get(each.name) or left.pop(0) for each in stated[1:]))
 
 
-def host_findings(job: JobSpec, seen: Sequence[LoaderRecord]) -> tuple[ProbeFinding, ...]:
+def host_findings(job: JobSpec, measured: Measurement) -> tuple[ProbeFinding, ...]:
     """Return what is wrong between the script and its job file."""
-    stated = job.data_loader.loaders
+    stated, seen = job.data_loader.loaders, measured.loaders
     if not seen or len(seen) == len(stated):
         return ()
     places = list(dict.fromkeys(each.at for each in seen))
     facts = {"seen": len(seen), "stated": len(stated), "names": [each.name for each in stated], "places": places}
+    if len(seen) < len(stated) and measured.reason in {"batches", "seconds"}:
+        facts |= _further(seen)
     return (ProbeFinding(LOADERS_DIFFER, None, "", facts),)
+
+
+def _further(seen: Sequence[LoaderRecord]) -> dict[str, object]:
+    """Return the flags by which a probe comes to loaders that are built after the first epoch, and why."""
+    trains = next((each for each in seen if each.trains), seen[0])
+    epoch, each = trains.epoch_batches, (trains.wait_seconds or 0.0) + (trains.step_seconds or 0.0)
+    facts = {"batches": trains.batches, "epoch": epoch, "at": trains.at}
+    if not epoch or not each or epoch * each > LONGEST_EPOCH:
+        return {**facts, "flags": "--through"}
+    longer = math.ceil(epoch * each * TIMES_LONGER)
+    seconds = f" --seconds {longer}" if longer > DEFAULT_SECONDS else ""
+    return {**facts, "flags": f"--batches {epoch + 1}{seconds}"}
 
 
 def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> ProbeMeasurement | None:

@@ -61,9 +61,20 @@ def cache_per_rank(facts: Facts) -> Wording:
 
 @defect("TL723")
 def loaders_differ(facts: Facts) -> Wording:
-    """Facts: `seen` and `stated`, numbers of loaders; `names`, of those stated; `places`, of those seen."""
+    """Facts: `seen` and `stated`, numbers of loaders; `names`, of those stated; `places`, of those seen.
+
+    Where the probe ended too soon: `flags` that reach more, and after how many `batches` of an `epoch` of the loader at
+    `at` that was.
+    """
     seen, stated = int(facts["seen"]), int(facts["stated"])
     names, places = ", ".join(facts["names"]), ", ".join(facts["places"])
+    if "flags" in facts:
+        epoch = f"of {facts['epoch']} of an epoch " if facts["epoch"] else ""
+        return Wording(
+            f"{seen} of {stated} loaders ({names}) were read, at {places}",
+            f"add {facts['flags']}, which reaches those that the script builds later",
+            why=f"it has built no other by then: probe ended after {facts['batches']} batches {epoch}at {facts['at']}",
+        )
     said = f"data_loader.loaders names {stated} ({names})" if stated else "data_loader is none"
     return Wording(
         f"the script ran {counted(seen, 'loader')} ({places}), and {said}",

@@ -47,6 +47,7 @@ def loader(seen: LoaderStats, trains: bool) -> dict[str, Any]:
         "start_method": start_method(seen),
         "dataset": _name(type(seen.dataset)),
         "length": length_of(seen.dataset),
+        "epoch_batches": length_of(seen.loader),
         "iterable": seen.iterable,
         "sampler": _name(type(seen.sampler)),
         "collate": _name(seen.collate_fn),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from trainlaunch.inside.probe.base import worker_memory
 from trainlaunch.inside.probe.base.isolation import CheckTimeout, limited
 from trainlaunch.inside.probe.base.transfer import walk
 
@@ -116,9 +117,12 @@ class LoaderStats:
     def similar(self, num_workers: int, **changed: Any) -> Any:
         """Return a new plain DataLoader over the same dataset and sampler, with so many workers.
 
-        `changed` are keywords of DataLoader. What is stated only for workers is left out where there are none.
+        `changed` are keywords of DataLoader. What is stated only for workers is left out where there are none. Raises
+        MemoryError where so many more workers may not fit in the memory limit.
         """
         from torch.utils.data import DataLoader
+
+        worker_memory.require_room(num_workers, self.pids)
 
         stated: dict[str, Any] = {"collate_fn": self.collate_fn, "worker_init_fn": self.worker_init_fn}
         if num_workers:
