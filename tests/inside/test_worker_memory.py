@@ -11,7 +11,7 @@ from trainlaunch.units import MIB
 
 def require(monkeypatch: pytest.MonkeyPatch, workers: int, free: int, weight: int) -> None:
     """Ask for so many workers of `weight` MiB below 1,000 MiB, of which `free` are free."""
-    monkeypatch.setattr(worker_memory, "limit", lambda: 1000 * MIB)
+    monkeypatch.setattr(worker_memory, "enforced_limit", lambda: 1000 * MIB)
     monkeypatch.setattr(worker_memory, "_free", lambda most: free * MIB)
     monkeypatch.setattr(worker_memory, "_private", lambda pid: weight * MIB)
     worker_memory.require_room(workers, [7])

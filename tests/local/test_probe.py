@@ -320,7 +320,7 @@ def test_the_settings_reach_the_script(trainlaunch: Runs, probed: Probed) -> Non
     then = "print(os.environ['TRAINLAUNCH_PROBE'], file=sys.stderr)"
     words = ("--batches", "5", "--seconds", "7", "--through")
     done = trainlaunch("probe", str(probed(then=then)), *words)
-    assert '{"batches": 5, "seconds": 7, "through": true, "deadline": 1927}' in done.stderr
+    assert '{"batches": 5, "seconds": 7, "through": true, "deadline": 1927' in done.stderr
     assert "its own saving and evaluation run" in done.stderr
 
 

@@ -114,6 +114,17 @@ def test_what_workers_bring_out_is_kept_of_the_loader_that_has_it(tmp_path: Path
     assert set(DEFECTS) >= AGAINST_WORKERS
 
 
+def test_a_number_of_batches_that_grows_is_no_number_to_plan_with(tmp_path: Path) -> None:
+    """What was held after 32 of them says nothing of an epoch; the finding does."""
+    plan = plan_with(tmp_path, **LIMITS)
+    measured = seen(a_loader(batches_held=5, batches_kept=4))
+    assert probed(plan, a_loader(batches_held=5, batches_kept=4)).loaders[0].batches_held == 5
+    grows = ProbeFinding("kept-batches", 0, "train.py:48", {})
+    probe = probe_of(plan, measured._replace(findings=(grows,)), None)
+    assert probe is not None
+    assert (probe.loaders[0].batches_held, probe.loaders[0].batches_kept) == (2, None)
+
+
 def test_a_loader_without_a_batch_is_kept_nowhere(tmp_path: Path) -> None:
     """Zero bytes would be a size."""
     assert probe_of(plan_with(tmp_path, **LIMITS), seen(a_loader(storages=None)), None) is None

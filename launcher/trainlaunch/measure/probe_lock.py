@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from trainlaunch.job.loader_spec import LoaderSpec, ProbedLoader, ProbeMeasurement
 from trainlaunch.job.spec import JobSpec, Measured
@@ -102,11 +103,17 @@ def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Pr
         loaders_run="together" if together else "in_turn",
         batches_seen=loaders[0].batches,
         loaders=tuple(
-            _probed(job, spec, each, auto)._replace(against_workers=_against(each, measured.findings))
-            for spec, each in pairs
+            _probed(job, spec, each, auto)._replace(**_found(spec, each, measured.findings)) for spec, each in pairs
         ),
         dataset_tensor_bytes=sum(tensors) if together else max(tensors),
     )
+
+
+def _found(spec: LoaderSpec, seen: LoaderRecord, findings: Sequence[ProbeFinding]) -> dict[str, Any]:
+    """Return what findings say of a loader: a number of batches that grows with each is no number to plan with."""
+    against = _against(seen, findings)
+    grows = {"batches_held": spec.batches_held, "batches_kept": None} if "kept-batches" in against else {}
+    return {"against_workers": against, **grows}
 
 
 def _against(seen: LoaderRecord, findings: Sequence[ProbeFinding]) -> tuple[str, ...]:

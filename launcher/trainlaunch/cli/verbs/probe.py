@@ -120,9 +120,11 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     )
     planned = plan_job(job)
     late = (planned.job.active_deadline or 0) + AFTER_DEADLINE
-    asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through, "deadline": late})
+    asked = {"batches": args.batches, "seconds": args.seconds, "through": args.through, "deadline": late}
+    if not planned.target_record.enforces_limits and planned.memory.limit is not None:
+        asked["memory"] = planned.memory.limit
     return planned._replace(
-        inside=planned.inside.with_part(PROBE, ("TRAINLAUNCH_PROBE", asked)), measures=plan.job.name
+        inside=planned.inside.with_part(PROBE, ("TRAINLAUNCH_PROBE", json.dumps(asked))), measures=plan.job.name
     )
 
 

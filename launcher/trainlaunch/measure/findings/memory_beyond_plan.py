@@ -85,12 +85,16 @@ def loaders_differ(facts: Facts) -> Wording:
 
 @defect("TL724")
 def kept_batches(facts: Facts) -> Wording:
-    """Facts: `name` of the variable and place `at`, batches `held` of `batches`, `bytes` of one, its `tensors`."""
+    """Facts: `name` of the variable and place `at`, batches `held` of `batches`, `bytes` of one, its `tensors`.
+
+    `storages` of all these are held, with `held_bytes` in pages.
+    """
     name, held, done = str(facts["name"]), int(facts["held"]), int(facts["batches"])
     who = f"{name} ({facts['at']})" if name else "the script"
-    most = human_size(int(facts["bytes"]) * held)
+    storages, most = int(facts["storages"]), human_size(int(facts["held_bytes"]))
+    part = "a part of " if storages < held * int(facts["tensors"]) else ""
     return Wording(
-        f"{who} holds {held} of {done} batches, {most} of /dev/shm, and grows with each",
+        f"{who} holds {part}{held} of {done} batches: {storages} files, {most} of /dev/shm, and more with each",
         f"keep copies: {name or 'kept'}.append(batch.clone()), or state pin_memory=True, which copies on a GPU machine",
         why="a tensor that came from a worker stays in /dev/shm, with a file descriptor, while anything leads to it",
     )

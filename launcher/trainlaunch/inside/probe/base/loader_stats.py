@@ -26,6 +26,7 @@ NOTICING = {
     "positions": "worker_samples",
 }
 _NOTICING_SECONDS = 3.0
+_PAGE = 4096
 T = TypeVar("T")
 
 
@@ -150,6 +151,14 @@ class _Batch(NamedTuple):
         return alive / self.size
 
 
+class HeldBatches(NamedTuple):
+    """How many batches something is held of, and of them how many storages, with their bytes in pages."""
+
+    batches: int
+    storages: int
+    size: int
+
+
 class LiveBatches:
     """Follows the batches of one loader by their storages: a view, or a part that is kept, holds its own alone."""
 
@@ -178,6 +187,12 @@ class LiveBatches:
         """Return how many batches are alive; storages of these numbers don't count."""
         self._batches = [each for each in self._batches if each.alive(frozenset())]
         return sum(each.alive(excluded) for each in self._batches)
+
+    def holds(self) -> HeldBatches:
+        """Return what is held, where a part counts as the whole batch does: each storage has a file and a page."""
+        sizes = [[size for ref, _, size in each.storages if not ref.expired()] for each in self._batches]
+        pages = sum(-(-size // _PAGE) for each in sizes for size in each)
+        return HeldBatches(sum(map(bool, sizes)), sum(map(len, sizes)), pages * _PAGE)
 
 
 def notice(seen: LoaderStats) -> None:

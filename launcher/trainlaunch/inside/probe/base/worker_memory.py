@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterable
 
-from trainlaunch.inside.probe.base.dataset_memory import limit
+from trainlaunch.inside.probe.base.dataset_memory import enforced_limit
 
 _STATS = ("/sys/fs/cgroup/memory.stat", "/sys/fs/cgroup/memory/memory.stat")
 # What no kernel takes back under pressure, as cgroups of version 2 and 1 name it; files' pages it does.
@@ -22,7 +22,7 @@ def require_room(workers: int, running: Iterable[int]) -> None:
     """
     if not workers:
         return
-    most = limit()
+    most = enforced_limit()
     free = _free(most)
     need = workers * _weight(running) + FORKED  # the copy of this process that starts them
     if free is not None and need > free - most * SPARE:
