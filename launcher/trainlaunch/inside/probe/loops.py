@@ -13,7 +13,7 @@ import torch
 
 from trainlaunch.inside.code_places import caller
 from trainlaunch.inside.probe.base.loader_stats import Fetched, LoaderStats, length_of, notice
-from trainlaunch.inside.probe.base.own_loaders import is_shuffled
+from trainlaunch.inside.probe.base.own_loaders import distributed_order, is_shuffled
 from trainlaunch.inside.probe.base.training_hooks import watch_batchnorm
 from trainlaunch.inside.probe.base.worker_results import Results
 
@@ -145,6 +145,7 @@ class Loops:
         opened.open = True
         opened.count = 0
         opened.seen.passes.append(0)
+        opened.seen.orders.append(distributed_order(opened.seen))
 
     def leaves(self) -> None:
         """Note that __next__ is left, however."""

@@ -58,6 +58,9 @@ class LoaderStats:
         self.take(loader)
         self.iterators = 0  # built; a persistent one is built once
         self.passes: list[int] = []  # batches of each loop over it
+        self.orders: list[
+            Any
+        ] = []  # what a DistributedSampler orders by, when each loop began; None of another sampler
         self.whole: list[int] = []  # batches of each loop that came to its end by itself
         self.cut = 0  # loops that probe ended
         self.trained = 0  # batches that backward or an optimizer's step followed

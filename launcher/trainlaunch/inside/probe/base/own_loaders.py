@@ -99,6 +99,17 @@ def is_shuffled(seen: LoaderStats) -> bool:
     return not (in_order or (isinstance(sampler, DistributedSampler) and not sampler.shuffle))
 
 
+def distributed_order(seen: LoaderStats) -> tuple[int, int] | None:
+    """Return seed and epoch, from which torch's DistributedSampler shuffles; None where no such one does."""
+    from torch.utils.data import DistributedSampler
+
+    for each in (seen.sampler, getattr(seen.batch_sampler, "sampler", None)):
+        own = isinstance(each, DistributedSampler) and type(each).__iter__ is DistributedSampler.__iter__
+        if own and each.shuffle:
+            return each.seed, each.epoch
+    return None
+
+
 class _Moment:
     """A collate_fn that returns when a worker has its first samples, and when it was ready to read them."""
 
