@@ -137,7 +137,7 @@ def test_generators_of_spawned_workers_are_found(inside: Inner) -> None:
 
 
 def test_a_distributed_sampler_whose_epoch_never_changes(inside: Inner) -> None:
-    """Where two epochs were seen; not of one that is set, that keeps its order, whose seed changes, or that evaluates."""
+    """Where two epochs were seen; not of one that is set or keeps its order, whose seed changes, or that evaluates."""
     script = """
 from torch.utils.data import DistributedSampler, TensorDataset
 data, weight = TensorDataset(torch.arange(64.0)), torch.zeros(1, requires_grad=True)

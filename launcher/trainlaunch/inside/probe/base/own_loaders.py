@@ -103,10 +103,11 @@ def distributed_order(seen: LoaderStats) -> tuple[int, int] | None:
     """Return seed and epoch, from which torch's DistributedSampler shuffles; None where no such one does."""
     from torch.utils.data import DistributedSampler
 
-    for each in (seen.sampler, getattr(seen.batch_sampler, "sampler", None)):
+    samplers: tuple[Any, ...] = (seen.sampler, getattr(seen.batch_sampler, "sampler", None))
+    for each in samplers:
         own = isinstance(each, DistributedSampler) and type(each).__iter__ is DistributedSampler.__iter__
         if own and each.shuffle:
-            return each.seed, each.epoch
+            return int(each.seed), int(each.epoch)
     return None
 
 
