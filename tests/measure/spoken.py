@@ -56,6 +56,8 @@ def a_loader(number: int = 0, *, rank: int = 0, pid: int = 7, **facts: Any) -> l
         "wait_seconds": 0.001,
         "step_seconds": 0.2,
         "together_with": [],
+        "whole_epochs": 1,
+        "ended": 1,
         "problem": None,
     }
     return [

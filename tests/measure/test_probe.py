@@ -165,14 +165,16 @@ def test_workers_that_the_preflight_lowered_are_the_plans(tmp_path: Path) -> Non
 
 
 def test_loaders_are_together_or_in_turn(tmp_path: Path) -> None:
-    """As they were seen; one that was built and not iterated may be with any other."""
+    """As they were seen; one that was not iterated, or not to its end, or in no whole epoch, may be with any other."""
     plan = plan_with(tmp_path, data_loader={"loaders": {"a": {}, "b": {}}}, **LIMITS)
     run = [
         probed(plan, a_loader(0, tensor_bytes=5), a_loader(1, tensor_bytes=7, **how))
-        for how in ({}, {"together_with": [0]}, {"order": None})
+        for how in ({}, {"together_with": [0]}, {"order": None}, {"ended": 0, "whole_epochs": 0}, {"whole_epochs": 0})
     ]
-    assert [each.loaders_run for each in run] == ["in_turn", "together", "together"]
-    assert [each.dataset_tensor_bytes for each in run] == [7, 12, 12]
+    assert [each.loaders_run for each in run] == ["in_turn", "together", "together", "together", "in_turn"]
+    assert [each.dataset_tensor_bytes for each in run] == [7, 12, 12, 12, 7]
+    cut = probed(plan, a_loader(0, whole_epochs=0), a_loader(1))  # an evaluation in its middle would have come later
+    assert cut.loaders_run == "together"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ class LoaderRecord(NamedTuple):
 
     `order` counts first iterations, None: the script built it and never looped over it. `storages` are those of the
     largest batch, None where no batch could be measured; `problem` says why then, where that is known. `batches_kept`
-    are those that its loop still held after its end. Times are seconds, medians. None stands for what nobody could see.
+    are those that its loop still held after its end. `ended` counts its loops that were seen to end, `whole_epochs`
+    those of them that probe did not cut. Times are seconds, medians. None stands for what nobody could see.
     """
 
     number: int
@@ -51,6 +52,8 @@ class LoaderRecord(NamedTuple):
     dataset_tensor_bytes: int
     problem: str
     epoch_batches: int | None = None
+    whole_epochs: int = 0
+    ended: int = 0
 
     @property
     def varying(self) -> bool:
@@ -162,6 +165,8 @@ def _loader(
         dataset_tensor_bytes=_whole(dataset, "tensor_bytes") or 0,
         problem=_text(batches, "problem"),
         epoch_batches=_whole(built, "epoch_batches"),
+        whole_epochs=_whole(batches, "whole_epochs") or 0,
+        ended=_whole(batches, "ended") or 0,
     )
 
 

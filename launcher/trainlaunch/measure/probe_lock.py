@@ -131,8 +131,16 @@ def _loses_batches(finding: ProbeFinding) -> bool:
 
 
 def _together(loaders: Sequence[LoaderRecord]) -> bool:
-    """Return whether loaders were alive at the same time; one that no loop was seen of may be with any other."""
-    return len(loaders) == 1 or any(each.together_with or each.order is None for each in loaders)
+    """Return whether loaders were alive at the same time, or may be.
+
+    One that no loop was seen of, or whose loop was not seen to end, may be with any other, and so may one that an epoch
+    of training begins in its middle, unless such an epoch was seen to its end.
+    """
+    if len(loaders) == 1:
+        return True
+    trains = next((each for each in loaders if each.trains), loaders[0])
+    seen_apart = all(each.ended and each.order is not None and not each.together_with for each in loaders)
+    return not (seen_apart and trains.whole_epochs)
 
 
 def _probed(job: JobSpec, spec: LoaderSpec, seen: LoaderRecord, auto: int) -> ProbedLoader:

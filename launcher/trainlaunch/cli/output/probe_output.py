@@ -86,7 +86,7 @@ def _loaders(result: ProbeResult) -> str:
     trains = next((each for each in measured.loaders if each.trains), measured.loaders[0])
     head = f"{trains.batches} batches in {measured.seconds:.1f} s"
     head += "" if measured.checks_seconds is None else f", checks {measured.checks_seconds:.1f} s"
-    alive = "alive together" if any(each.together_with for each in measured.loaders) else "in turn"
+    alive = "in turn" if result.probe is not None and result.probe.loaders_run == "in_turn" else "alive together"
     alive = f", {alive}" if len(measured.loaders) > 1 else ""
     about = f"{plan.job.name} on {plan.target}: {head}, torch {measured.torch}, {trains.start_method}{alive}"
     rows = [_HEAD, *(_row(each) for each in measured.loaders)]

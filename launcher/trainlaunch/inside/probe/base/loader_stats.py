@@ -95,6 +95,7 @@ class LoaderStats:
         self.timeout = loader.timeout
         self.generator = loader.generator
         self.context = loader.multiprocessing_context
+        self.epoch_batches = None if self.iterable else length_of(loader)  # torch holds a stream to what it said once
 
     @property
     def loader(self) -> Any:
