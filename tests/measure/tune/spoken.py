@@ -55,7 +55,7 @@ def tuning(
 def answered(task: Mapping[str, Any], *, in_place: bool = True) -> list[dict[str, Any]]:
     """Return the records by which a process answers a task that finds two workers the fastest."""
     given, own = task.get("setting"), [0, 2, None, None]
-    more = [[each, 2, None] for each in task["space"]["workers"][1:]] if in_place else []
+    more = [[each, 2, None, None] for each in task["space"]["workers"][1:]] if in_place else []
     records: list[dict[str, Any]] = [{"kind": "tune-loader", **LOADER, "changes_in_place": in_place}]
     for setting in [given] if given else [own, *more, *([own] if in_place else [])]:
         rate = 10.0 + 10 * min(2, setting[0])
