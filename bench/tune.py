@@ -5,10 +5,10 @@
     python bench/tune.py --output json
 
 Each case: `trainlaunch tune` on Docker, as a user types it. Then a program that knows nothing of it times every number
-of workers in a container with the same limits, and no workers with one thread, twice; the best of that sweep and the chosen setting are timed
-alternately five times more. "chosen / best" is the median of the one beside that of the other, 1.00 where both are the
-same setting; "rule" is what `plan` gives without tune, from the sweep. Exits 1 where a chosen one is below 0.95 of the
-best.
+of workers in a container with the same limits, and no workers with one thread, twice; the best of that sweep and the
+chosen setting are timed alternately five times more. "chosen / best" is the median of the one beside that of the other,
+1.00 where both are the same setting; "rule" is what `plan` gives without tune, from the sweep. Exits 1 where a chosen
+one is below 0.95 of the best.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What was found: settings as WORKERS:PREFETCH, or with :THREADS where the plan has others, rates in batches per second, shares of the best's median."""
+    """What was found: settings as WORKERS:PREFETCH, with :THREADS where the plan has others; rates, and their shares.
+
+    Rates are in batches per second, shares of the best's median.
+    """
 
     case: str
     chosen: str
