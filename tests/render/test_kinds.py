@@ -183,7 +183,7 @@ def test_an_indexed_job_has_a_service_for_its_names() -> None:
     assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 3, 3)
     assert spec["backoffLimit"] == 0
     assert spec["template"]["spec"]["subdomain"] == name
-    assert [each["action"] for each in spec["podFailurePolicy"]["rules"]] == ["FailJob", "Count"]
+    assert [each["action"] for each in spec["podFailurePolicy"]["rules"]] == ["FailJob", "FailJob"]
 
 
 def test_a_jobset_starts_all_pods_again_but_never_after_78(tmp_path: Path) -> None:

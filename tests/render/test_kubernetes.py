@@ -222,7 +222,6 @@ def test_a_job_is_not_retried_where_a_retry_ends_the_same_way(tmp_path: Path) ->
     assert [(each["action"], each.get("onExitCodes", {}).get("values")) for each in rules] == [
         ("FailJob", [78, 125, 126, 127]),
         ("Ignore", None),
-        ("Count", [75]),
     ]
     assert {each["onExitCodes"]["containerName"] for each in rules if "onExitCodes" in each} == {"train"}
     assert spec["template"]["spec"]["restartPolicy"] == "Never"
@@ -327,7 +326,7 @@ def test_an_annotation_key_that_the_api_refuses_is_an_error(tmp_path: Path, key:
         plan_with(tmp_path, "kubernetes", resources=LIMITS, annotations={key: "x"})
     good = {"example.com/owner": "any text: $HOME\n", "plain": ""}
     plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, annotations=good)
-    assert manifest(plan)["metadata"]["annotations"] == good
+    assert manifest(plan)["metadata"]["annotations"].items() >= good.items()
 
 
 @pytest.mark.parametrize("target", ["docker", "compose"])

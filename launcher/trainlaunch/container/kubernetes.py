@@ -24,6 +24,12 @@ IDENTITY = {
     "TRITON_CACHE_DIR": f"{CLUSTER_HOME}/.cache/triton",
     "MPLCONFIGDIR": f"{CLUSTER_HOME}/.cache/matplotlib",
 }
+# Options of an annotation that holds several, comma-separated.
+ARGO_CD = {
+    "argocd.argoproj.io/sync-options": "Prune=false",
+    "argocd.argoproj.io/compare-options": "IgnoreExtraneous",
+}
+FLUX_PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 LOCAL_ADDRESS = "PET_LOCAL_ADDR"  # torchrun's
 
 
@@ -45,6 +51,21 @@ def kubernetes_labels(plan: LaunchPlan, labels: Pairs) -> dict[str, str]:
     if not kind.levels:  # no controller labels its pod
         known[kind.pod_label] = kubernetes_name(plan)
     return known | {_kubernetes_key(key): value for key, value in labels}
+
+
+def object_annotations(plan: LaunchPlan) -> dict[str, str]:
+    """Return the annotations of every object: the job's, and those that keep controllers from deleting what runs.
+
+    A change gives another name, so Git no longer holds the object that trains, nor what serves it. They are in no hash.
+    """
+    stated = dict(plan.job.annotations)
+    if plan.job.kubernetes.prune or not KINDS[plan.job.kubernetes.kind].immutable:
+        return stated
+    for key, option in ARGO_CD.items():
+        options = [each.strip() for each in stated.get(key, "").split(",") if each.strip()]
+        known = {each.partition("=")[0] for each in options}
+        stated[key] = ",".join(options if option.partition("=")[0] in known else [*options, option])
+    return {**stated, FLUX_PRUNE: stated.get(FLUX_PRUNE, "disabled")}
 
 
 def pod_annotations(plan: LaunchPlan, notes: Pairs) -> dict[str, str]:

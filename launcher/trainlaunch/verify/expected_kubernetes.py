@@ -17,6 +17,7 @@ from trainlaunch.container.kubernetes import (
     missing_identity,
     needs_local_address,
     needs_own_home,
+    object_annotations,
     pod_annotations,
     security,
     stated_in_pod,
@@ -116,7 +117,7 @@ class _Expected:
         kind = self._platform.kind
         objects: list[_Document] = getattr(self, f"_{kind}_objects")()
         *before, main = objects
-        annotations = self._template()["metadata"]["annotations"] if kind == "pod" else dict(self._job.annotations)
+        annotations = self._template()["metadata"]["annotations"] if kind == "pod" else object_annotations(self._plan)
         return main | {
             "before": [*self._code(), *before],
             "metadata": self._placed({"annotations": annotations}),
@@ -137,12 +138,12 @@ class _Expected:
 
     def _part(self, version: str, kind: str, spec: _Document) -> _Document:
         """Return an object that serves the main one, and has its name."""
-        metadata = {"name": self._name, "labels": self._labels, "annotations": dict(self._job.annotations)}
+        metadata = {"name": self._name, "labels": self._labels, "annotations": object_annotations(self._plan)}
         return {"apiVersion": version, "kind": kind, "metadata": self._placed(metadata), "spec": spec}
 
     def _code(self) -> list[_Document]:
         """Return the ConfigMaps of the job's code."""
-        metadata = self._placed({"labels": self._labels, "annotations": dict(self._job.annotations)})
+        metadata = self._placed({"labels": self._labels, "annotations": object_annotations(self._plan)})
         maps = {each.name: each for each in code_maps(self._plan).values()}
         head = {"apiVersion": "v1", "kind": "ConfigMap", "immutable": True}
         return [
@@ -228,13 +229,11 @@ class _Expected:
         rules: list[_Document] = [
             {"action": "FailJob", "onExitCodes": self._exit_codes(78, 125, 126, 127)},
             {"action": "FailJob" if self._gang else "Ignore", "onPodConditions": disrupted},
-            {"action": "Count", "onExitCodes": self._exit_codes(*retried)},
         ]
         if self._job.on_exit_codes is not None:
+            rules.append({"action": "Count", "onExitCodes": self._exit_codes(*retried)})
             others = {**self._exit_codes(*retried), "operator": "NotIn"}
             rules.append({"action": "FailJob", "onExitCodes": others})
-        if self._gang and self._platform.kind == "job":
-            del rules[1]  # it counts, as any other failure does
         spec: _Document = {
             "backoffLimit": backoff_limit,
             "podFailurePolicy": {"rules": rules},

@@ -7,6 +7,7 @@ CODE = "TL623"
 NAME = "node-lost"
 _STORIES = {
     "NodeLost": "the node stopped answering",
+    "DisruptionTarget": "the node of a pod was drained or lost, or the pod was preempted",
     "DeletionByTaintManager": "the node got a taint that the pod does not tolerate, as one that stops answering does",
     "TaintManagerEviction": "the node got a taint that the pod does not tolerate, as one that stops answering does",
     "DeletionByPodGC": "the node is gone",

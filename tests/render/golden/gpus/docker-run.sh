@@ -1,6 +1,6 @@
 #!/bin/sh
 # Rendered by trainlaunch from gpus.yaml for docker: change that file and render again.
-# rendering format 2
+# rendering format 3
 if docker container inspect gpus >/dev/null 2>&1; then
   echo 'the name gpus is taken: trainlaunch down gpus ends and removes a run that up left, docker rm gpus another container; render --name gives this one another name' >&2
   exit 125
@@ -119,8 +119,12 @@ tl_cg=/sys/fs/cgroup; { read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us; read -r t
   read -r tl_quota tl_period <$tl_cg/cpu.max
   read -r tl_limit <$tl_cg/memory.max; read -r tl_use <$tl_cg/memory.current; } 2>/dev/null
 tl_counts "$tl_period" || tl_period=100000
-if tl_counts "$tl_quota"; then tl_quota=$((tl_quota / tl_period)); else tl_quota=$tl_cpus; fi
-tl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))
+tl_has=$tl_cpus # as it is said: 0.3 is no whole CPU, and counts as one
+if tl_counts "$tl_quota" && [ "$((tl_quota / tl_period))" -lt "$tl_cpus" ]; then
+  tl_list=$((1000 + tl_quota * 1000 / tl_period % 1000)) tl_cpus=$((tl_quota / tl_period))
+  tl_has=$tl_cpus.${tl_list#1}; while case $tl_has in *0) true ;; *) false ;; esac; do tl_has=${tl_has%0}; done
+  tl_has=${tl_has%.} tl_cpus=$((tl_cpus < 1 ? 1 : tl_cpus))
+fi
 tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
 # num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.
 tl_most=$tl_per_rank; [ "$tl_gpus" ] || tl_most=$((tl_cpus < 4 ? 0 : tl_cpus / (4 * tl_ranks)))
@@ -130,7 +134,7 @@ tl_workers=$((tl_most < tl_workers ? tl_most : tl_workers)) tl_need=$tl_without
 if [ "$tl_workers" -eq 0 ]; then tl_first='\'''\'' tl_prefetch='\'''\'' tl_persistent=0 tl_timeout=0; fi # refused without workers
 for tl_key in $tl_first; do tl_list=$((${tl_key%:*} * tl_workers + ${tl_key#*:})) # likewise, of one epoch
   tl_need=$((tl_list > tl_need ? tl_list : tl_need)); done
-[ "$tl_stated" -le "$tl_cpus" ] || tl_say "warning: $tl_stated DataLoader workers share $tl_cpus CPUs"
+[ "$tl_stated" -le "$tl_cpus" ] || tl_say "warning: $tl_stated DataLoader workers share $tl_has CPUs"
 tl_needs="$(((tl_need + 1048575) >> 20)) MiB"
 [ "$tl_free" -ge "$tl_need" ] ||
   tl_stop 75 "/dev/shm has $((tl_free >> 20)) of $tl_shm free, the job needs $tl_needs; end what else uses it"
@@ -174,7 +178,7 @@ tl_set TORCHINDUCTOR_COMPILE_THREADS "$tl_per_rank"
 if [ "$tl_workers" -gt 0 ]; then tl_set OPENCV_FOR_THREADS_NUM 1
   for tl_key in OPENBLAS NUMEXPR RAYON; do tl_set "${tl_key}_NUM_THREADS" 1; done; fi
 tl_say "preflight passed: /dev/shm $tl_shm (${tl_asks:-needs $tl_needs}), memory $tl_mem, \
-$tl_cpus CPUs, num_workers $tl_workers"
+$tl_has CPUs, num_workers $tl_workers"
 if [ $$ -ne 1 ]; then exec "$@"; fi
 # As pid 1 the job would miss signals that it doesn'\''t handle: stay, hand them on, return the job'\''s code.
 tl_pass() { tl_again=yes; kill -s "$1" "$!"; } 2>/dev/null
