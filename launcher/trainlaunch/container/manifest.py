@@ -6,29 +6,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from trainlaunch.container.code_maps import CodeItem, code_maps
-from trainlaunch.container.container import container_of
+from trainlaunch.container.container import above_scripts, container_of
 from trainlaunch.container.engine_options import needs_own_tmp
 from trainlaunch.container.job_variables import restarts_field
 from trainlaunch.container.kubernetes import (
     PULL_POLICIES,
     kubernetes_labels,
     kubernetes_name,
-    missing_identity,
     needs_local_address,
-    needs_own_home,
     object_annotations,
     pod_annotations,
+    pod_labels,
     security,
     stated_in_pod,
 )
-from trainlaunch.container.preflight import liveness_timeout, readiness_text
+from trainlaunch.container.preflight import LIVENESS, liveness_timeout
 from trainlaunch.container.secret_delivery import mounted_secrets
 from trainlaunch.exit_codes import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE, NEVER_RAN
-from trainlaunch.job.reserved import CLUSTER_HOME, KUEUE_QUEUE_LABEL
+from trainlaunch.job.reserved import KUEUE_QUEUE_LABEL
 from trainlaunch.job.spec import JobSpec, Mount, secret_path
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import format_duration, kubernetes_cpus, kubernetes_size
+
+_BESIDE = 64  # characters of a comment that fit behind a value of the pod's, in each kind of object
 
 
 class PodVolume(NamedTuple):
@@ -64,10 +65,11 @@ def manifest_context(plan: LaunchPlan) -> dict[str, Any]:
         gang=job.nodes > 1,
         subdomain=name if kind.own_service and job.nodes > 1 else None,
         labels=kubernetes_labels(plan, container.labels),
+        pod_labels=pod_labels(plan, container.labels),
         queue_label=KUEUE_QUEUE_LABEL,
         pod_annotations=pod_annotations(plan, container.notes),
         annotations=object_annotations(plan),
-        env=dict(container.env) | missing_identity(plan),
+        env=dict(container.env),
         local_address=needs_local_address(job),
         restarts_field=restarts_field(plan),
         security=security(job),
@@ -78,13 +80,38 @@ def manifest_context(plan: LaunchPlan) -> dict[str, Any]:
         limits=kubernetes_limits(plan),
         volumes=list(kubernetes_volumes(plan)),
         shm_derivation=plan.shm.size.derivation,
-        health=readiness_text(job, container.health),
-        start_period=format_duration(job.healthcheck.start_period),
-        liveness_timeout=liveness_timeout(job),
+        shm_comment_above=len(plan.shm.size.derivation) > _BESIDE,
         backoff_limit=0 if kind.restarts_together else job.max_attempts - 1,
+        again=job.max_attempts > 1,
         deadline_of_pods=kind.deadline_of_pods and job.active_deadline is not None,
         **_exit_codes(job),
+        **_checks(plan),
     )
+
+
+def _checks(plan: LaunchPlan) -> Mapping[str, object]:
+    """Return what the probes say, and the comment above the scripts, of which the first is a probe's."""
+    job = plan.job
+    return {
+        "start_period": _stated_start_period(job),
+        "above_scripts": above_scripts(plan, tuple(_between(job))),
+        "liveness": LIVENESS,
+        "liveness_timeout": liveness_timeout(job),
+    }
+
+
+def _stated_start_period(job: JobSpec) -> str | None:
+    """Return the time as the job states it, None for the usual one, of which there is nothing to say."""
+    stated = job.origin("healthcheck.start_period").kind != "default"
+    return format_duration(job.healthcheck.start_period) if stated else None
+
+
+def _between(job: JobSpec) -> Iterator[str]:
+    """Yield the job's own parts that stand behind a script, since their keys are below its."""
+    if job.healthcheck.stops:
+        yield "the readiness probe"
+    if job.image_entrypoint:
+        yield "image_entrypoint"
 
 
 def _exit_codes(job: JobSpec) -> Mapping[str, object]:
@@ -126,9 +153,6 @@ def kubernetes_limits(plan: LaunchPlan) -> dict[str, str]:
 def kubernetes_volumes(plan: LaunchPlan) -> Iterator[PodVolume]:
     """Yield the pod's volumes, /dev/shm first."""
     yield PodVolume("shm", "shm", kubernetes_size(plan.shm.size.value), "/dev/shm", False)
-    if needs_own_home(plan.job):
-        disk = plan.job.resources.ephemeral_storage
-        yield PodVolume("home", "scratch", None if disk is None else kubernetes_size(disk), CLUSTER_HOME, False)
     if needs_own_tmp(plan):
         yield PodVolume("tmp", "scratch", None, "/tmp", False)
     code = code_maps(plan)

@@ -5,11 +5,7 @@ It is made of the manifest as the API server sees it, under a name that all shar
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any
-
-import yaml
 
 from trainlaunch.job.patch import Operation, pointer_keys
 from trainlaunch.kinds import KINDS, Kind, Path
@@ -26,21 +22,32 @@ def template_hash(plan: LaunchPlan) -> str:
 
     They are of the parsed manifest: neither an order of keys nor a comment gives another name.
     """
-    from trainlaunch.container.manifest import manifest_context  # which asks here for the name
+    import hashlib
+    import importlib  # a start without Kubernetes needs neither
 
+    manifest = importlib.import_module("trainlaunch.container.manifest")  # which asks here for the name
     kind = KINDS[plan.job.kubernetes.kind]
     platform = plan.job.kubernetes._replace(stable_name=True)  # then it asks for no hash
     alike = plan._replace(name=kind.word, job=plan.job._replace(kubernetes=platform))
-    text = template_text(kind.template, header=(), **manifest_context(alike))
+    text = template_text(kind.template, header=(), **manifest.manifest_context(alike))
     held = [held_immutable(kind, text), [each[:5] for each in _operations(plan) if _reaches(each, kind)]]
-    return hashlib.sha256(json.dumps(held, sort_keys=True, default=str).encode()).hexdigest()[:HASH_DIGITS]
+    return hashlib.sha256(repr(_ordered(held)).encode()).hexdigest()[:HASH_DIGITS]
 
 
 def held_immutable(kind: Kind, text: str) -> list[Any]:
     """Return what nobody can change of a manifest's objects: of the last one, and all that those before it say."""
+    import yaml
+
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     *parts, main = (each for each in yaml.load_all(text, Loader=loader) if each)
     return [[_at(main, path) for path in kind.immutable], [each.get("spec") for each in parts]]
+
+
+def _ordered(value: Any) -> Any:
+    """Return a value whose text is the same in whichever order its keys stand."""
+    if isinstance(value, dict):
+        return sorted((key, _ordered(item)) for key, item in value.items())
+    return [_ordered(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _at(value: Any, path: Path) -> Any:

@@ -19,7 +19,7 @@ from types import FrameType
 
 from trainlaunch.container.job_variables import attempt_variables, shutdown_variables
 from trainlaunch.container.paths import absolute_bind, absolute_source
-from trainlaunch.container.preflight import preflight_text
+from trainlaunch.container.preflight import plan_variables, wrapper_words
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import exit_of_signal
@@ -64,7 +64,7 @@ def process_spec(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -
     """Return what to start for a plan; `run_id` is unique on this host, `folder` marks the run's processes."""
     env = _environment(plan, run_id=run_id, attempt=attempt, folder=folder)
     return ProcessSpec(
-        argv=("/bin/sh", "-c", preflight_text(plan), "trainlaunch", *_arguments(plan, env.get("PATH", ""))),
+        argv=(*wrapper_words(plan), *_arguments(plan, env.get("PATH", ""))),
         env=env,
         cwd=working_dir(plan),
         files={path_variable(name): value for name, value in file_contents(plan).items()},
@@ -121,6 +121,7 @@ def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -
         **plan.job.env,
         **{name: secret_value(plan, name) for name, each in secrets if not each.as_file},
         **{path_variable(name): path for name, path in _secret_files(plan).items()},
+        **plan_variables(plan),
         RUN_MARK: str(folder),
     }
 
