@@ -176,15 +176,15 @@ elif ( # bash keeps a long text in TMPDIR; a file __pycache__ stops Python from 
   eval "$tl_unpack"
 ) 2>/dev/null; then export TRAINLAUNCH_INSIDE="$tl_parts" PYTHONPATH="$tl_inside${PYTHONPATH:+:$PYTHONPATH}"
 else tl_say "warning: $tl_user can't write $tl_inside, so $tl_parts is off"; fi
-# Those of env stand in front as NAME=VALUE while tokens are filled, since a token in them ends as an argument's does.
+# A token ends its argument, alone or after an equals sign. Variables of env stand in front as NAME=VALUE meanwhile.
 for tl_key in $tl_filled; do eval "set -- \"$tl_key=\${$tl_key-}\" \"\$@\""; done
-for tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esac # slow for long texts
-  case $tl_key in # a token stands alone or ends its argument after an equals sign
-  '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;
-  '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;
-  '{{num_workers}}' | '{{prefetch_factor}}' | '{{batch_size}}' | '{{nproc_per_node}}') # a literal
-    tl_list=${tl_key#?} tl_list=${tl_list%?} ;;
-  *) tl_list=$tl_key ;;
+for tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esac # that search is slow in long texts
+  case $tl_key in
+    '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;
+    '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;
+    '{{num_workers}}' | '{{prefetch_factor}}' | '{{batch_size}}' | '{{nproc_per_node}}') # a literal
+      tl_list=${tl_key#?} tl_list=${tl_list%?} ;;
+    *) tl_list=$tl_key ;;
   esac; shift; set -- "$@" "${tl_arg%"$tl_key"}$tl_list"; done
 for tl_key in $tl_filled; do export "${1?}"; shift; done
 tl_say "preflight passed: /dev/shm $tl_shm (${tl_asks:+need }${tl_asks:-needs $tl_needs}), memory $tl_mem, \

@@ -87,7 +87,7 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \nset +eufCxv # a SHELLOPTS of the image would end it without a word\
 \ntl_name='' tl_ranks=1 tl_nodes=1 tl_workers=0 tl_stated='' tl_tuned='' tl_gpus='' tl_files=0 tl_memory='' tl_home=''\
 \ntl_need='' tl_size='' tl_first='' tl_every='' tl_without='' tl_unsized=0 tl_asks='' tl_shared='' tl_signal=''\
-\ntl_batch='' tl_prefetch=2 tl_persistent=0 tl_timeout=0 tl_pin=0 tl_inject='' tl_tokens='' tl_script='' tl_restarts=''\
+\ntl_batch='' tl_prefetch=2 tl_persistent=0 tl_timeout=0 tl_pin=0 tl_inject='' tl_filled='' tl_script='' tl_restarts=''\
 \ntl_written='' tl_paths='' tl_read='' tl_disks='' tl_saves='' tl_bytes=0 tl_parts='' tl_unpack='' tl_inside=''\
 \ntl_take() { for tl_key; do eval \"tl_${tl_key%%=*}=\\${tl_key#*=}\"; done; } # WORD...: a variable each\
 \neval \"tl_take ${TRAINLAUNCH_PLAN-}\"; unset TRAINLAUNCH_PLAN # what of these differs for this job\
@@ -260,15 +260,17 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \n  eval \"$tl_unpack\"\
 \n) 2>/dev/null; then export TRAINLAUNCH_INSIDE=\"$tl_parts\" PYTHONPATH=\"$tl_inside${PYTHONPATH:+:$PYTHONPATH}\"\
 \nelse tl_say \"warning: $tl_user can't write $tl_inside, so $tl_parts is off\"; fi\
-\nif [ \"$tl_tokens\" != off ]; then\
-\n  for tl_arg; do tl_key=${tl_arg##*=}; case $tl_key in # a token stands alone or ends its argument after an equals sign\
-\n    '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;\
-\n    '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;\
-\n    '{{num_workers}}' | '{{prefetch_factor}}' | '{{batch_size}}' | '{{nproc_per_node}}') # a literal\
-\n      tl_list=${tl_key#?} tl_list=${tl_list%?} ;;\
-\n    *) tl_list=$tl_key ;;\
-\n    esac; shift; set -- \"$@\" \"${tl_arg%\"$tl_key\"}$tl_list\"; done\
-\nfi\
+\n# Those of env stand in front as NAME=VALUE while tokens are filled, since a token in them ends as an argument's does.\
+\nfor tl_key in $tl_filled; do eval \"set -- \u005c\"$tl_key=\\${$tl_key-}\u005c\" \u005c\"\\$@\u005c\"\"; done\
+\nfor tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esac # slow for long texts\
+\n  case $tl_key in # a token stands alone or ends its argument after an equals sign\
+\n  '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;\
+\n  '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;\
+\n  '{{num_workers}}' | '{{prefetch_factor}}' | '{{batch_size}}' | '{{nproc_per_node}}') # a literal\
+\n    tl_list=${tl_key#?} tl_list=${tl_list%?} ;;\
+\n  *) tl_list=$tl_key ;;\
+\n  esac; shift; set -- \"$@\" \"${tl_arg%\"$tl_key\"}$tl_list\"; done\
+\nfor tl_key in $tl_filled; do export \"${1?}\"; shift; done\
 \ntl_say \"preflight passed: /dev/shm $tl_shm (${tl_asks:+need }${tl_asks:-needs $tl_needs}), memory $tl_mem, \u005c\
 \n$tl_has CPUs, num_workers $tl_workers\"\
 \nif [ \"$tl_script\" ]; then\

@@ -107,7 +107,7 @@ preflight() {
 set +eufCxv # a SHELLOPTS of the image would end it without a word
 tl_name='' tl_ranks=1 tl_nodes=1 tl_workers=0 tl_stated='' tl_tuned='' tl_gpus='' tl_files=0 tl_memory='' tl_home=''
 tl_need='' tl_size='' tl_first='' tl_every='' tl_without='' tl_unsized=0 tl_asks='' tl_shared='' tl_signal=''
-tl_batch='' tl_prefetch=2 tl_persistent=0 tl_timeout=0 tl_pin=0 tl_inject='' tl_tokens='' tl_script='' tl_restarts=''
+tl_batch='' tl_prefetch=2 tl_persistent=0 tl_timeout=0 tl_pin=0 tl_inject='' tl_filled='' tl_script='' tl_restarts=''
 tl_written='' tl_paths='' tl_read='' tl_disks='' tl_saves='' tl_bytes=0 tl_parts='' tl_unpack='' tl_inside=''
 tl_take() { for tl_key; do eval "tl_${tl_key%%=*}=\${tl_key#*=}"; done; } # WORD...: a variable each
 eval "tl_take ${TRAINLAUNCH_PLAN-}"; unset TRAINLAUNCH_PLAN # what of these differs for this job
@@ -280,15 +280,17 @@ elif ( # bash keeps a long text in TMPDIR; a file __pycache__ stops Python from 
   eval "$tl_unpack"
 ) 2>/dev/null; then export TRAINLAUNCH_INSIDE="$tl_parts" PYTHONPATH="$tl_inside${PYTHONPATH:+:$PYTHONPATH}"
 else tl_say "warning: $tl_user can't write $tl_inside, so $tl_parts is off"; fi
-if [ "$tl_tokens" != off ]; then
-  for tl_arg; do tl_key=${tl_arg##*=}; case $tl_key in # a token stands alone or ends its argument after an equals sign
+# A token ends its argument, alone or after an equals sign. Variables of env stand in front as NAME=VALUE meanwhile.
+for tl_key in $tl_filled; do eval "set -- \"$tl_key=\${$tl_key-}\" \"\$@\""; done
+for tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esac # that search is slow in long texts
+  case $tl_key in
     '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;
     '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;
     '{{num_workers}}' | '{{prefetch_factor}}' | '{{batch_size}}' | '{{nproc_per_node}}') # a literal
       tl_list=${tl_key#?} tl_list=${tl_list%?} ;;
     *) tl_list=$tl_key ;;
-    esac; shift; set -- "$@" "${tl_arg%"$tl_key"}$tl_list"; done
-fi
+  esac; shift; set -- "$@" "${tl_arg%"$tl_key"}$tl_list"; done
+for tl_key in $tl_filled; do export "${1?}"; shift; done
 tl_say "preflight passed: /dev/shm $tl_shm (${tl_asks:+need }${tl_asks:-needs $tl_needs}), memory $tl_mem, \
 $tl_has CPUs, num_workers $tl_workers"
 if [ "$tl_script" ]; then
