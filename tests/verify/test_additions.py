@@ -167,7 +167,7 @@ FILES = {"BOUND": {"file": "./bound", "as": "file"}, "READ": {"file": "./read"},
         ("--tmpfs /run/secrets:mode=1777", "--tmpfs /run/secrets:mode=1777,exec"),
         ("--tmpfs /run/secrets:mode=1777", "--mount type=bind,source=/tmp,target=/run/secrets"),
         ("--env WRITTEN_FILE=/run/secrets/WRITTEN", "--env WRITTEN_FILE=/tmp/WRITTEN"),
-        ("tl_written=WRITTEN", "tl_written=OTHER"),
+        (" written=WRITTEN", " written=OTHER"),
     ],
 )
 def test_a_change_to_a_secret_of_the_script_is_refused(tmp_path: Path, before: str, after: str) -> None:

@@ -163,9 +163,13 @@ def _different(own: Workload, plan: Wrapped, made: LaunchPlan) -> list[str]:
 
 
 # Numbers that renderings of one format state and those of another have elsewhere.
-_OF_A_FORMAT = frozenset(
-    {"signal", "signals", "tokens", "script", "home", "nodes", "restarts", "planned", "records"}
-) | {"inject", "stall", "begin", "least", "asks"}
+_OF_A_FORMAT = frozenset({"signal", "signals", "script", "home", "nodes", "restarts", "planned", "records"}) | {
+    "inject",
+    "stall",
+    "begin",
+    "least",
+    "asks",
+}
 
 
 def _unusual(numbers: Mapping[str, str], key: str) -> str:

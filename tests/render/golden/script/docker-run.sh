@@ -295,7 +295,7 @@ for tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esa
   case $tl_key in
     '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;
     '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;
-    '{{num_workers}}' | '{{prefetch_factor}}' | '{{batch_size}}' | '{{nproc_per_node}}') # a literal
+    \{'{num_workers}'\} | \{'{prefetch_factor}'\} | \{'{batch_size}'\} | \{'{nproc_per_node}'\}) # a literal
       tl_list=${tl_key#?} tl_list=${tl_list%?} ;;
     *) tl_list=$tl_key ;;
   esac; shift; set -- "$@" "${tl_arg%"$tl_key"}$tl_list"; done
