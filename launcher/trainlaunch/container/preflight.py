@@ -82,7 +82,7 @@ def plan_variables(plan: LaunchPlan) -> dict[str, str]:
     """Return the variable that holds the job's own numbers: words NAME=VALUE, of those that are not as usual."""
     values = {**_numbers(plan), **_settings(plan), **_names(plan), **_of_health(plan)}
     together = plan.ranks.value * int(str(values["workers"]))
-    usual = {"ranks": 1, "prefetch": 2, "stated": together, "planned": together, "need": ""}
+    usual = {"ranks": 1, "prefetch": 2, "stated": together, "planned": together, "need": "", "without": ""}
     stated = [(key, value) for key, value in values.items() if value not in ("", usual.get(key, 0))]
     words = [f"{key}={sh_word(str(value))}" for key, value in stated]
     exports = [f"export {name}={sh_word(value)}" for name, value in plan.inside.settings]

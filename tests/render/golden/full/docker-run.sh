@@ -51,7 +51,7 @@ lines: and '\''quotes'\''' \
 }
 plan() {
   cat <<'END_OF_TEXT'
-ranks=2 workers=3 stated=0 batch=128 files=72 memory=8704 need=3699785728 size=5829033984 first=924925952:925007872 every=924975104:1387577344 name=resnet50 pin=1 gpus=nvidia disks='/scratch /fast' planned=12
+ranks=2 workers=3 stated=0 batch=128 files=72 memory=8704 need=3699785728 size=5829033984 first=924925952:925007872 every=924975104:1387577344 without=0 name=resnet50 pin=1 gpus=nvidia disks='/scratch /fast' planned=12
 END_OF_TEXT
 }
 if [ -z "${WANDB_API_KEY:-}" ]; then

@@ -23,7 +23,7 @@ docker_run() {
 }
 plan() {
   cat <<'END_OF_TEXT'
-ranks=8 workers=2 stated=0 batch=64 files=68 memory=19456 need=1850146816 size=3862953984 first=616660992:616824832 every=616759296:925368320 name=gpus pin=1 gpus=nvidia
+ranks=8 workers=2 stated=0 batch=64 files=68 memory=19456 need=1850146816 size=3862953984 first=616660992:616824832 every=616759296:925368320 without=0 name=gpus pin=1 gpus=nvidia
 END_OF_TEXT
 }
 if docker container inspect gpus >/dev/null 2>&1; then

@@ -21,7 +21,7 @@ docker_run() {
 }
 plan() {
   cat <<'END_OF_TEXT'
-workers=8 stated=0 files=64 memory=2048 need=229376 size=8589934592 first=12288:32768 every=24576:65536 name=digits unsized=1 asks=unknown planned=16 least=8589934592
+workers=8 stated=0 files=64 memory=2048 need=229376 size=8589934592 first=12288:32768 every=24576:65536 without=0 name=digits unsized=1 asks=unknown planned=16 least=8589934592
 END_OF_TEXT
 }
 if docker container inspect digits >/dev/null 2>&1; then

@@ -40,7 +40,7 @@ docker_run() {
 }
 plan() {
   cat <<'END_OF_TEXT'
-ranks=2 workers=2 stated=0 batch=32 files=68 memory=4608 need=231325696 size=2147483648 first=77094912:77135872 every=77119488:115736576 name=uploads pin=1 gpus=amd written=HF_TOKEN paths='HF_TOKEN_FILE SSH_KEY_FILE' disks='/fast /scratch'
+ranks=2 workers=2 stated=0 batch=32 files=68 memory=4608 need=231325696 size=2147483648 first=77094912:77135872 every=77119488:115736576 without=0 name=uploads pin=1 gpus=amd written=HF_TOKEN paths='HF_TOKEN_FILE SSH_KEY_FILE' disks='/fast /scratch'
 END_OF_TEXT
 }
 if [ ! -f '/etc/keys, $1/it'\''s' ] || [ ! -r '/etc/keys, $1/it'\''s' ] || [ ! -s '/etc/keys, $1/it'\''s' ]; then
