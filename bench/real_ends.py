@@ -80,7 +80,10 @@ def run_all(done: set[tuple[str, str]]) -> Iterator[dict[str, object]]:
                 continue
             line = f"{WAYS[way].format(exception=exception)} 2>&1"
             ended = subprocess.run(
-                ["docker", "exec", container, "nice", "-n", "10", "sh", "-c", line], capture_output=True, text=True, check=False
+                ["docker", "exec", container, "nice", "-n", "10", "sh", "-c", line],
+                capture_output=True,
+                text=True,
+                check=False,
             )
             yield {"way": way, "exception": exception, "exit_code": ended.returncode, "log": ended.stdout}
     finally:

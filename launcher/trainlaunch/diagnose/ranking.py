@@ -153,7 +153,7 @@ def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
     if account.was_handled and diagnosis.symptom not in HARMLESS | {"unknown"}:
         return None
     if not account.went_on:
-        return diagnosis
+        return _after_prose(case, diagnosis)
     if (code in KILLED or case.evidence.oom_killed) and diagnosis.symptom not in KILLS:
         return None
     if code is None:
@@ -161,6 +161,18 @@ def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
         dropped = quoted or diagnosis.symptom in ECHOES | LAST_RESORTS
         return None if dropped else replace(diagnosis, confidence=POSSIBLE)
     if diagnosis.symptom in LAST_RESORTS:
+        return replace(diagnosis, confidence=POSSIBLE)
+    return replace(diagnosis, confidence=LIKELY) if diagnosis.confidence == CERTAIN else diagnosis
+
+
+def _after_prose(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
+    """Return a finding as sure as it is where somebody went on to speak of something else."""
+    if not case.account.spoke_after(max(each.line for each in diagnosis.evidence)):
+        return diagnosis
+    if case.exit_code in KILLED and diagnosis.symptom not in KILLS:
+        return None
+    raised = any(case.account.raised_at(each.line) for each in diagnosis.evidence)
+    if case.exit_code is None and not raised and diagnosis.symptom not in KILLS:
         return replace(diagnosis, confidence=POSSIBLE)
     return replace(diagnosis, confidence=LIKELY) if diagnosis.confidence == CERTAIN else diagnosis
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from trainlaunch.diagnose.base.log_facts import HEADER, Hit, LogFacts, Traceback
-from trainlaunch.diagnose.base.log_patterns import GOES_ON, WARNED, LogPattern
+from trainlaunch.diagnose.base.line_signs import GOES_ON, WARNED
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 FAR = 400  # lines between two texts that don't belong to one end
 NEAR = 40  # lines before a lost peer, within which the peer said why it ended
@@ -112,6 +113,10 @@ class Account:
     def went_on(self) -> bool:
         """Whether the run printed what only one prints that works, after all that it said of an end."""
         return any(each.line > self.last_line for each in self._facts.went_on)
+
+    def spoke_after(self, line: int) -> bool:
+        """Whether somebody said something after a line that is neither of an error nor of its consequences."""
+        return any(each > line for each in self._facts.prose)
 
     @property
     def was_handled(self) -> bool:

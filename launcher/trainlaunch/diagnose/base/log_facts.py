@@ -190,12 +190,16 @@ class WentOn(NamedTuple):
 
 @dataclass(slots=True)
 class LogFacts:
-    """The facts of one log. `lines` is how many it has, `last` are its last ones; `went_on` is by line."""
+    """The facts of one log. `lines` is how many it has, `last` are its last ones; `went_on` is by line.
+
+    `prose` are lines after one that says something, that neither belong to an error nor come of one.
+    """
 
     lines: int = 0
     last: tuple[str, ...] = ()
     tracebacks: list[Traceback] = field(default_factory=list)
     went_on: deque[WentOn] = field(default_factory=lambda: deque(maxlen=MAX_SIGNS))
+    prose: deque[int] = field(default_factory=lambda: deque(maxlen=MAX_SIGNS))
     _hits: dict[LogPattern, list[Hit]] = field(default_factory=dict)
     _counts: dict[LogPattern, int] = field(default_factory=dict)
     _kept: dict[tuple[str, ...], Traceback] = field(default_factory=dict)

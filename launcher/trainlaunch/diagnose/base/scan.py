@@ -9,7 +9,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback, WentOn, is_chain, is_ignored, opens
-from trainlaunch.diagnose.base.log_patterns import GOES_ON, MAX_CHARACTERS, WORKS, LogPattern, by_root, unprefixed
+from trainlaunch.diagnose.base.line_prefixes import unprefixed
+from trainlaunch.diagnose.base.line_signs import GOES_ON, WORKS, is_prose, is_quoted
+from trainlaunch.diagnose.base.log_patterns import MAX_CHARACTERS, LogPattern, by_root
 
 CHUNK_BYTES = 1 << 20
 MAX_LINE = 1 << 18  # what has no line feed for longer is cut: a binary file, or a progress bar
@@ -139,23 +141,26 @@ class Scanner:
         said = sorted(set(self._said))
         for line, following in zip(said, [*said[1:], end + 1], strict=False):
             for number in range(max(line, before) + 1, min(line + WATCHED + 1, following, end + 1)):
-                sign = self._sign(lines[number - before - 1], shapes[number - before - 1])
+                sign = self._sign(lines[number - before - 1], shapes[number - before - 1], number)
                 if sign is not None:
-                    self._facts.went_on.append(WentOn(number, *sign))
+                    self._facts.went_on.append(sign)
                     if number > line + NEXT:
                         break
         self._said = [each for each in said[-WATCHED:] if each + WATCHED > end]
 
-    def _sign(self, raw: bytes, shape: bytes) -> tuple[str, bool] | None:
-        """Return whose line it is and whether it says in words that the run goes on; None for any other line."""
+    def _sign(self, raw: bytes, shape: bytes, number: int) -> WentOn | None:
+        """Return the sign of a run that goes on, None for any other line; one of mere prose is noted."""
         if shape in self._signless:
             return None
         raw = raw[:MAX_CHARACTERS]
         handled = GOES_ON.search(raw) is not None
-        if handled or WORKS.search(raw):
-            line, owner = unprefixed(raw.decode("utf-8", "replace"))
-            if line[:1] not in {" ", "\t"} and not opens(line):
-                return owner, handled
+        line, owner = unprefixed(raw.decode("utf-8", "replace"))
+        if line[:1] not in {" ", "\t"} and not opens(line):
+            if handled or WORKS.search(raw):
+                return WentOn(number, owner, handled)
+            if is_prose(line):
+                self._facts.prose.append(number)
+                return None
         if len(self._signless) >= MAX_SHAPES:
             self._signless.clear()
         self._signless.add(shape)
@@ -270,7 +275,7 @@ class Scanner:
             for text in texts:
                 if text.literal in line and self._facts.counted(text) < MAX_TRIES:
                     match = text.found_in(line)
-                    if match is not None:
+                    if match is not None and not _is_quoted(text, line, match.start(), number, traceback):
                         found = True
                         self._said.append(number)
                         self._facts.add(text, Hit(number, line.strip(), match, self._source, owner, traceback))
@@ -279,6 +284,13 @@ class Scanner:
     def _last_lines(self) -> Iterable[str]:
         lines = self._last.decode("utf-8", "replace").splitlines()
         return [unprefixed(each)[0] for each in lines[-LAST_LINES:]]
+
+
+def _is_quoted(text: LogPattern, line: str, at: int, number: int, traceback: Traceback | None) -> bool:
+    """Whether a text is quoted where it stands; in a traceback what isn't its last line is source code."""
+    if traceback is not None:
+        return number != traceback.raised_line and bool(traceback.frames) and not traceback.type
+    return is_quoted(line, min(line.find(text.literal), at))
 
 
 def scan_text(text: str, texts: tuple[LogPattern, ...], source: str = "log") -> LogFacts:

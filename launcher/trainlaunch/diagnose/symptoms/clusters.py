@@ -14,7 +14,7 @@ from trainlaunch.diagnose.base.memory_advice import fewer, larger_shm, more_memo
 _LOW = LogPattern("was low on resource", r"[Nn]ode was low on resource: [\w.-]+")
 _VOLUME = LogPattern("exceed", r'Usage of EmptyDir volume "[^"]+" exceeds (?:the limit|total limit)')
 _LOCAL = LogPattern("exceed", r"(?i)ephemeral local storage usage exceeds|exceed(?:s|ed) .*ephemeral.storage")
-_WORD = LogPattern("Evicted", r"(?:Reason:|reason:|Warning)\s+Evicted\b")
+_WORD = LogPattern("Evicted", r"[Rr]eason:\s+Evicted\s*$|Warning\s+Evicted\s")
 _LIKE_SHM = re.compile(r"shm", re.I)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from trainlaunch.diagnose.base.case import (
     CERTAIN,
     LIKELY,
@@ -106,7 +108,7 @@ _gpu_driver = of_stories(
 _DRIVER = LogPattern(
     "NVIDIA", r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate"
 )
-_WARNED = LogPattern("NVIDIA", r"UserWarning: .*Found no NVIDIA driver", beside=True)  # by a torch that goes on without
+_WARNED = re.compile(r"UserWarning: |failed call to cuInit")  # by a torch, or a TensorFlow, that goes on without
 _NONE = LogPattern(
     "CUDA",
     r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|CUDA unknown error - this may",
@@ -175,7 +177,7 @@ _NONE_SEEN = (
 def _gpu_missing(case: Case) -> Diagnosis | None:
     """Match torch's, the driver's, docker's and the scheduler's texts; a warning of torch's ended nothing."""
     hits = case.hits(_CDI, _DOCKER, _CLUSTER, _BUILD, _DRIVER, _NONE, _LOAD, _LIBRARY, _BUSY, _ASKED, _LIGHTNING)
-    warned = [each for each in hits if _WARNED.found_in(each.text)]
+    warned = [each for each in hits if _WARNED.search(each.text)]
     hit = next((each for each in hits if each not in warned), None)
     sure = LIKELY if hit is not None and _BUSY.found_in(hit.text) else CERTAIN
     if hit is None and warned and case.exit_code is not None:
