@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.log_facts import HEADER, Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.line_signs import GOES_ON, WARNED
+from trainlaunch.diagnose.base.log_facts import HEADER, Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 FAR = 400  # lines between two texts that don't belong to one end
@@ -40,6 +40,7 @@ ECHOING = frozenset(
         "WorkerCrashedError",
         "RayTaskError",
         "RayActorError",
+        "RaySystemError",
         "ActorDiedError",
         "ProcessRaisedException",
         "ProcessExitedException",

@@ -12,7 +12,7 @@ WORKS = re.compile(
 )
 # What a program says that goes on after an error.
 GOES_ON = re.compile(
-    rb"(?i)\bretry(?:ing)? (?!: )|\b(?:re)?trying (?!to )|\bfall(?:s|ing)? ?back\b|\bignor(?:ed?|ing)\b|"
+    rb"(?i)\bretry(?:ing)? (?!: |count|limit)|\b(?:re)?trying (?!to )|\bfall(?:s|ing)? ?back\b|\bignor(?:ed?|ing)\b|"
     rb"\b(?:will|and) continue\b|\bcontinuing\b|\bskipp(?:ed|ing)\b|\bfrom scratch\b|\brecovered\b|\bhandled\b|"
     rb"\busing \S.{0,40} (?:instead|in ?stead)|\busing (?:the |a )?(?:slow|default|cpu)|\bdevice cpu\b|"
     rb"\brestarting the \w+|\b(?:attempt|try) \d+ of \d+"

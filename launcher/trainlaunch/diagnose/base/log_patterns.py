@@ -65,6 +65,9 @@ PREFILTERS: tuple[str, ...] = (
     "library version mismatch",
     "what():  ",
     "to run as root",
+    "Could not override '",
+    "equest is for ",
+    "node types can fulfill",
 )
 MAX_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
 

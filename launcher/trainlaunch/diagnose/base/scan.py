@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback, WentOn, is_chain, is_ignored, opens
 from trainlaunch.diagnose.base.line_prefixes import unprefixed
 from trainlaunch.diagnose.base.line_signs import GOES_ON, WORKS, is_prose, is_quoted
+from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback, WentOn, is_chain, is_ignored, opens
 from trainlaunch.diagnose.base.log_patterns import MAX_CHARACTERS, LogPattern, by_root
 
 CHUNK_BYTES = 1 << 20

@@ -31,7 +31,8 @@ _OLD = LogPattern(
 _INSUFFICIENT = LogPattern(
     "CUDA",
     r"CUDA driver version is insufficient for CUDA runtime|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
-    r"|CUDA_ERROR_UNSUPPORTED_PTX|CUDA driver error: (?:device kernel image is invalid|PTX)",
+    r"|CUDA_ERROR_UNSUPPORTED_PTX|PTX was compiled with an unsupported toolchain"
+    r"|CUDA driver error: (?:device kernel image is invalid|PTX)",
 )
 _FORWARD = LogPattern(
     "rror", r"forward compatibility was attempted on non supported HW|unsupported display driver / cuda driver"
@@ -41,7 +42,9 @@ _KERNEL = LogPattern(
     "CUDA",
     r"no kernel image is available for execution on the device|is not compatible with the current PyTorch install",
 )
-_ARCH = LogPattern("rror", r"no kernel image is available for execution|invalid device function")
+_ARCH = LogPattern(
+    "rror", r"no kernel image is available for execution|invalid device function|error: invalid value for --gpu-arch"
+)
 _TOOLKIT = LogPattern("rror", r"nvidia-container-cli: (?:initialization|detection) error")
 _PTXAS = LogPattern(
     "rror",
@@ -137,6 +140,8 @@ _BUSY = LogPattern(
 )
 _CLUSTER = LogPattern("nodes are available", r"nodes are available:.*Insufficient (?:nvidia|amd)\.com/gpu")
 
+_RAY = LogPattern("node types can fulfill", r"No available node types can fulfill resource requests? .*'GPU'")
+
 
 # Pattern, what happened, what to type; the first that a line has counts.
 _STORIES = (
@@ -149,6 +154,11 @@ _STORIES = (
         _CLUSTER,
         "no node of the cluster has as many free GPUs as the job asks for",
         "lower resources.gpus, or wait: `kubectl describe nodes` shows what is taken",
+    ),
+    (
+        _RAY,
+        "no node of the Ray cluster has as many GPUs as a task or an actor asks for, so it waits",
+        "ask for less, or start Ray where the GPUs are (`ray start --num-gpus N`); `ray status` shows what it has",
     ),
     (
         _CDI,
@@ -176,10 +186,10 @@ _NONE_SEEN = (
 
 def _gpu_missing(case: Case) -> Diagnosis | None:
     """Match torch's, the driver's, docker's and the scheduler's texts; a warning of torch's ended nothing."""
-    hits = case.hits(_CDI, _DOCKER, _CLUSTER, _BUILD, _DRIVER, _NONE, _LOAD, _LIBRARY, _BUSY, _ASKED, _LIGHTNING)
+    hits = case.hits(_CDI, _DOCKER, _CLUSTER, _RAY, _BUILD, _DRIVER, _NONE, _LOAD, _LIBRARY, _BUSY, _ASKED, _LIGHTNING)
     warned = [each for each in hits if _WARNED.search(each.text)]
     hit = next((each for each in hits if each not in warned), None)
-    sure = LIKELY if hit is not None and _BUSY.found_in(hit.text) else CERTAIN
+    sure = LIKELY if hit is not None and (_BUSY.found_in(hit.text) or _RAY.found_in(hit.text)) else CERTAIN
     if hit is None and warned and case.exit_code is not None:
         hit, sure = warned[0], POSSIBLE
     if hit is None:

@@ -21,13 +21,15 @@ from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import fewer, memory_story, more_memory
 from trainlaunch.exit_codes import EXIT_SIGKILL
-from trainlaunch.units import MIB, format_size, human_size, round_up
+from trainlaunch.units import GIB, MIB, format_size, human_size, round_up
 
 NEARLY = 0.95  # of the limit, by what can't be given back
 _REASON = LogPattern("OOM", r"\bOOMKilled\b(?!\W+false)")
 _KERNEL = LogPattern("illed", r"(?:Memory cgroup o|O)ut of memory: Killed process \d+|oom-kill:.*: Killed process \d+")
 _CONSTRAINT = LogPattern("OOM", r"System OOM encountered|OOM ?[Kk]ill(?:ed)? (?:event|detected)|CONSTRAINT_MEMCG")
-_SLURM = LogPattern("rror:", r"Detected \d+ oom[-_]kill event|Exceeded (?:job|step) memory limit")
+_SLURM = LogPattern(
+    "rror:", r"Detected \d+ oom[-_]kill event|Exceeded (?:job|step) memory limit|\btasks? [\d,-]{1,40}: Out Of Memory"
+)
 _OOMD = LogPattern("illed", r"systemd-oomd.{0,80}[Kk]illed|[Kk]illed \S+ due to memory (?:pressure|used)")
 _RAY_NUMBERS = LogPattern(
     "exceed", r"was (?P<used>[\d.]+ ?[KMGT]i?B) / (?P<all>[\d.]+ ?[KMGT]i?B) \([\d.]+\), which exceeds", beside=True
@@ -211,10 +213,18 @@ _TMP = LogPattern(
 _ANY_TMP = LogPattern("instead of /dev/shm", r"object store is using \S+ instead of /dev/shm", beside=True)
 _FULL = LogPattern("rror", r"ObjectStoreFullError|plasma.*(?:No space left|ENOSPC)")
 _EXCEEDS = LogPattern("shm", r"(?i)object store.*(?:exceeds|larger than).*/dev/shm")
+_BOTH = LogPattern(
+    "shm", r"object store size \((?P<store>[\d.]{1,20}) GB\) exceeds /dev/shm size \((?P<room>[\d.]{1,20}) GB\)"
+)
+_REQUEST = LogPattern(
+    "equest is for ", r"request is for (?P<store>\d{1,18}) bytes, and the amount available is (?P<room>\d{1,18})"
+)
 
 
 def _ray_shm(case: Case) -> Diagnosis | None:
     """Match Ray's warnings with their number, and its error."""
+    if (told := case.first(_BOTH, _REQUEST)) is not None:
+        return _store_refused(told)
     hit = case.first(_TMP) or case.first(_ANY_TMP, _EXCEEDS, _FULL)
     if hit is None:
         return None
@@ -228,7 +238,7 @@ def _ray_shm(case: Case) -> Diagnosis | None:
             "lower object_store_memory, or name it in shm_extra with its size, so that /dev/shm holds it",
             LIKELY,
         )
-    fits = format_size(round_up(max(free * 10 // 11 - MIB, MIB), MIB))
+    fits = _fitting(free)
     return Diagnosis(
         "TL636",
         "ray-shm",
@@ -236,6 +246,27 @@ def _ray_shm(case: Case) -> Diagnosis | None:
         seen(hit),
         f"set object_store_memory to at most {fits}, or make /dev/shm a tenth larger than it: shm_extra: "
         "[{name: ray, size: …}]; files of an earlier Ray in /dev/shm take room too",
+    )
+
+
+def _fitting(free: int) -> str:
+    """Return the size of an object store that fits into what is free: Ray wants a tenth more."""
+    return format_size(round_up(max(free * 10 // 11 - MIB, MIB), MIB))
+
+
+def _store_refused(told: Hit) -> Diagnosis:
+    """Return what Ray says with both numbers, in gigabytes or bytes."""
+    unit = 1 if told.text.endswith("bytes") or "bytes," in told.text else 10**9
+    store, room = (int(float(told.match[each]) * unit) for each in ("store", "room"))
+    wanted = format_size(round_up(store * 11 // 10, GIB))
+    return Diagnosis(
+        "TL636",
+        "ray-shm",
+        f"Ray did not start: its object store of {human_size(store)} does not fit into the {human_size(room)} that are "
+        f"free in /dev/shm",
+        seen(told),
+        f"set object_store_memory (`ray start --object-store-memory`) to at most {_fitting(room)}, or make /dev/shm a "
+        f"tenth larger than it: shm_extra: [{{name: ray, size: {wanted}}}]",
     )
 
 

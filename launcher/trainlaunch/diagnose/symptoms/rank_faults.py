@@ -31,7 +31,7 @@ _ROUTE_ERROR = LogPattern(
 )
 
 _LINK_LOCAL = LogPattern("169.254.", r"(?:Connect to|connect to|connecting to address) 169\.254\.\d+\.\d+")
-_COMPLETION = LogPattern("rror", r"Got completion (?:from peer \S+ )?with (?:status=)?(?:error )?12\b")
+_COMPLETION = LogPattern("NCCL", r"Got completion (?:from peer \S+ )?with (?:status=)?(?:\w+\(|error )?12\b")
 _QUEUE_PAIR = LogPattern("ibv_", r"Call to ibv_modify_qp failed|ibv_modify_qp failed with")
 _EFA = LogPattern(
     "NCCL",

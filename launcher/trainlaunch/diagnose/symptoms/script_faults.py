@@ -113,6 +113,11 @@ _KNOWN = (
         "classes by torch.serialization.add_safe_globals",
     ),
     (
+        re.compile(r"placement group|No available node types"),
+        "Ray has not as many free CPUs or GPUs as are asked for, or not on one node: `ray status` shows what it has and"
+        " who holds it; ask for less, or start Ray with more (`ray start --num-gpus`)",
+    ),
+    (
         re.compile(r"an illegal memory access|device-side assert"),
         "run once with env: {CUDA_LAUNCH_BLOCKING: '1'}: the line is then the one that failed; an assert is most "
         "often an "

@@ -12,6 +12,7 @@ from trainlaunch.exit_codes import (
     EXIT_NOT_EXECUTABLE,
     EXIT_NOT_FOUND,
     EXIT_TRY_ELSEWHERE,
+    EXIT_USAGE,
 )
 
 MARKER = LogPattern(STOP_MARKER)
@@ -72,8 +73,12 @@ _PYXIS = LogPattern(
 _ENROOT = LogPattern("rror: pyxis:  ", r"error: pyxis:\s{2,}(?P<words>(?!\[INFO\]).*)")
 _LAUNCH_ERROR_APPTAINER = LogPattern(
     "FATAL:  ",
-    r"FATAL:\s+(?P<words>(?:container creation failed|could not open image|while (?:making|handling|loading)|Unable "
-    r"to|image ).*)",
+    r"FATAL:\s{3}(?P<words>\S.*)",  # PostgreSQL's have two blanks
+)
+_REFUSED_BY_SLURM = LogPattern(
+    "error: ",
+    r"(?:srun|salloc|sbatch): error: (?P<words>(?:Unable to (?:create step|allocate resources|confirm allocation)"
+    r"|Batch job submission failed).*)",
 )
 _ROOT = LogPattern("to run as root", r"mpirun has detected an attempt to run as root")
 PODMANS = frozenset({EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND})  # where its runtime refuses the container
@@ -120,6 +125,11 @@ def _of_cluster(case: Case) -> Diagnosis | None:
     if (refused := case.first(_ROOT)) is not None:
         fix = "pass `--allow-run-as-root` to mpirun, or let the container run as another user"
         return Diagnosis("TL602", "launch-error", "mpirun does not start anything as root", seen(refused), fix)
+    if (refused := case.first(_REFUSED_BY_SLURM)) is not None:
+        fix = f"change what Slurm names: {refused.match['words'].strip()}"
+        return Diagnosis(
+            "TL602", "launch-error", "Slurm refused the job or its step; it did not run", seen(refused), fix
+        )
     hit = case.first(_LAUNCH_ERROR_APPTAINER)
     runner, sentence = "Apptainer", "Apptainer could not start the container; no line of training ran"
     if hit is None and case.first(_PYXIS) is not None:
@@ -225,9 +235,13 @@ _ARGPARSE = LogPattern(
     r"|argument [^:]+|ambiguous option|one of the arguments|invalid choice|too few arguments|expected \w+ argument).*)",
 )
 _CLICK = LogPattern(
-    "Error: ", r"^Error: (?P<words>(?:No such option|Missing (?:option|argument|parameter)|Invalid value for) .*)"
+    "Error: ",
+    r"^Error: (?P<words>(?:No such (?:option|command)|Missing (?:option|argument|parameter|command)|Invalid value"
+    r"|Got unexpected extra argument|Option '[^']+' (?:requires|does not take))\b.*)",
 )
-_HYDRA = LogPattern("rror", r"(?P<words>Could not override '[^']+'.*|(?:LexerNoViableAlt|mismatched input) .*)")
+_ANY = LogPattern(": error: ", r"^(?P<program>[\w./-]{1,120}\.py|torchrun|accelerate|deepspeed): error: (?P<words>.+)")
+_HYDRA = LogPattern("rror", r"(?P<words>(?:LexerNoViableAlt|mismatched input) .*)")
+_OVERRIDE = LogPattern("Could not override '", r"(?P<words>Could not override '[^']+'.*)")
 _PARSER = LogPattern(
     "rror: ", r"ValueError: (?P<words>Some specified arguments are not used by the HfArgumentParser: .*)"
 )
@@ -235,7 +249,9 @@ _PARSER = LogPattern(
 
 def _arguments_refused(case: Case) -> Diagnosis | None:
     """Match the words of argument parsers, which end with 2."""
-    hit = case.first(_ARGPARSE, _CLICK, _HYDRA, _PARSER)
+    hit = case.first(_ARGPARSE, _CLICK, _HYDRA, _OVERRIDE, _PARSER)
+    if hit is None and case.exit_code == EXIT_USAGE:
+        hit = case.first(_ANY)
     if hit is None or case.exit_code == 0:
         return None
     program = (hit.match.groupdict().get("program") or "the script").strip()
