@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -23,10 +23,13 @@ LAST_LINES = 12
 MAX_NEW = 0.9  # of the lines of a part, above which the next parts are taken for new as well
 PASSES = 16  # how many of them
 PIECE_BYTES = 1 << 11
+RARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZx"  # letters of which a log has few, so that they are found fast
 NEXT = 3  # lines in which a program says that it goes on
 WATCHED = 12  # lines after one that says something, among which is one of a run that goes on
 _DIGITS = b"0123456789"
-_TOLD_BY_NUMBER = re.compile(rb"Xid|exitcode|rrno|% +/dev/shm|\(\d+\)")  # lines that differ by nothing else
+_TOLD_BY_NUMBER = re.compile(
+    rb"Xid|exitcode|rrno|% +/dev/shm|\(\d+\)|onnect(?:ing)? to|completion"
+)  # lines that differ by nothing else
 
 
 class _Open(NamedTuple):
@@ -41,6 +44,7 @@ class Scanner:
 
     def __init__(self, texts: tuple[LogPattern, ...], source: str = "log") -> None:
         self._by_root = tuple((root.encode(), root, each) for root, each in by_root(texts).items())
+        self._finders = _finders(root for root, _, _ in self._by_root)
         self._source = source
         self._rest = b""
         self._line = 0  # lines before _rest
@@ -48,6 +52,7 @@ class Scanner:
         self._ended: dict[str, Traceback] = {}
         self._ignored: dict[str, int] = {}
         self._dull: set[bytes] = set()
+        self._rooted: set[bytes] = set()  # what lines with a root look like that said something
         self._repeats: dict[bytes, list[tuple[list[bytes], Traceback | None]]] = {}
         self._said: list[int] = []  # lines that said something, as long as the lines after them are watched
         self._signless: set[bytes] = set()  # what lines without such a sign look like
@@ -108,11 +113,11 @@ class Scanner:
 
     def _places(self, part: bytes) -> Iterator[int]:
         """Yield where roots are, once a line for each."""
-        for root, _, _ in self._by_root:
-            at = part.find(root)
+        for find in self._finders:
+            at = find(part, 0)
             while at >= 0:
                 yield at
-                at = part.find(root, part.find(b"\n", at))
+                at = find(part, part.find(b"\n", at))
 
     def _read_piece(self, part: bytes) -> None:
         """Look at the lines of a piece that can matter, and pass over all others unread."""
@@ -171,21 +176,27 @@ class Scanner:
         dull = self._dull
         novel = [index for index in range(len(lines)) if shapes[index] not in dull]
         self._new = len(novel) > MAX_NEW * len(lines)
+        known = [index for index in novel if shapes[index] in self._rooted]
+        if known:
+            novel = [index for index in novel if shapes[index] not in self._rooted]
         if not novel:
-            return []
+            return known
         text = b"\n".join([lines[index] for index in novel])
         starts = [0, *accumulate(len(lines[index]) + 1 for index in novel)]
         rooted: set[int] = set()
-        for root, _, _ in self._by_root:
-            at = text.find(root)
+        for find in self._finders:
+            at = find(text, 0)
             while at >= 0:
                 line = bisect_right(starts, at) - 1
                 rooted.add(line)
-                at = text.find(root, starts[line + 1])
-        if len(dull) + len(novel) > MAX_SHAPES:
-            dull.clear()
-        dull.update(shapes[index] for line, index in enumerate(novel[:MAX_SHAPES]) if line not in rooted)
-        return [novel[line] for line in sorted(rooted)]
+                at = find(text, starts[line + 1])
+        for shapes_known, found in ((dull, False), (self._rooted, True)):
+            if len(shapes_known) + len(novel) > MAX_SHAPES:
+                shapes_known.clear()
+            shapes_known.update(
+                shapes[index] for line, index in enumerate(novel[:MAX_SHAPES]) if (line in rooted) is found
+            )
+        return sorted([*known, *(novel[line] for line in rooted)])
 
     def _take(self, lines: list[bytes], shapes: list[bytes], index: int) -> int:
         """Read a line that has a root, and return the index of the next one to look at."""
@@ -291,6 +302,26 @@ def _is_quoted(text: LogPattern, line: str, at: int, number: int, traceback: Tra
     if traceback is not None:
         return number != traceback.raised_line and bool(traceback.frames) and not traceback.type
     return is_quoted(line, min(line.find(text.literal), at))
+
+
+def _finders(roots: Iterable[bytes]) -> tuple[Callable[[bytes, int], int], ...]:
+    """Return what finds the next place of a root, -1 without one; of those with one rare first letter, of any."""
+    grouped: dict[bytes, list[bytes]] = {}
+    for root in roots:
+        grouped.setdefault(root[:1] if root[:1] in RARE else root, []).append(root)
+    return tuple(_finder(initial, each) for initial, each in grouped.items())
+
+
+def _finder(initial: bytes, roots: list[bytes]) -> Callable[[bytes, int], int]:
+    if initial in roots:
+        return lambda text, at: text.find(initial, at)
+    search = re.compile(initial + b"(?:" + b"|".join(re.escape(each[1:]) for each in roots) + b")").search
+
+    def place(text: bytes, at: int) -> int:
+        found = search(text, at)
+        return found.start() if found else -1
+
+    return place
 
 
 def scan_text(text: str, texts: tuple[LogPattern, ...], source: str = "log") -> LogFacts:

@@ -91,16 +91,15 @@ def _of_disk(shown: EvidenceLine | Hit | None) -> Diagnosis:
     )
 
 
-_JOB = LogPattern(
-    "eadline", r"active (?:on the node )?longer than (?:the )?specified deadline|\breason: DeadlineExceeded\b"
-)
+_JOB = LogPattern("specified deadline", r"active (?:on the node )?longer than (?:the )?specified deadline")
+_REASON = LogPattern("xceed", r"\breason: DeadlineExceeded\b")
 _DEADLINE_EXCEEDED_SLURM = LogPattern("rror", r"CANCELLED AT \S+ DUE TO TIME LIMIT")
 
 
 def _deadline_exceeded(case: Case) -> Diagnosis | None:
     """Match the controllers' words, and Slurm's."""
     evidence = case.evidence
-    hit = case.first(_JOB, _DEADLINE_EXCEEDED_SLURM)
+    hit = case.first(_JOB, _REASON, _DEADLINE_EXCEEDED_SLURM)
     shown: object = None
     if "Deadline" in evidence.reason:
         shown = EvidenceLine("events", 0, f"{evidence.reason}: {evidence.words}".rstrip(": "))

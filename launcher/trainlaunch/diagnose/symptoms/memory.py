@@ -217,7 +217,7 @@ _BOTH = LogPattern(
     "shm", r"object store size \((?P<store>[\d.]{1,20}) GB\) exceeds /dev/shm size \((?P<room>[\d.]{1,20}) GB\)"
 )
 _REQUEST = LogPattern(
-    "equest is for ", r"request is for (?P<store>\d{1,18}) bytes, and the amount available is (?P<room>\d{1,18})"
+    "xceed", r"request is for (?P<store>\d{1,18}) bytes, and the amount available is (?P<room>\d{1,18})"
 )
 
 

@@ -30,7 +30,7 @@ _ROUTE_ERROR = LogPattern(
     "NCCL", r"Call to connect (?:to \S+ )?(?:failed|returned).*(?:No route to host|Network is unreachable)"
 )
 
-_LINK_LOCAL = LogPattern("169.254.", r"(?:Connect to|connect to|connecting to address) 169\.254\.\d+\.\d+")
+_LINK_LOCAL = LogPattern("NCCL", r"(?:Connect to|connect to|connecting to address) 169\.254\.\d+\.\d+")
 _COMPLETION = LogPattern("NCCL", r"Got completion (?:from peer \S+ )?with (?:status=)?(?:\w+\(|error )?12\b")
 _QUEUE_PAIR = LogPattern("ibv_", r"Call to ibv_modify_qp failed|ibv_modify_qp failed with")
 _EFA = LogPattern(

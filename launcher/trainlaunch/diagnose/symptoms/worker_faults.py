@@ -63,14 +63,14 @@ def _worker_exception(case: Case) -> Diagnosis | None:
 
 
 _WORKER_SEGFAULT_WORKER = LogPattern(
-    " fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault"
+    "egmentation fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault"
 )
 _TRAP = LogPattern("illed", r"killed by signal: (?:Floating point exception|Illegal instruction|Trace)")
 _WORKER_SEGFAULT_PROCESS = LogPattern("SIG", r"Signal 11 \(SIGSEGV\)|signal SIGSEGV|exitcode *: *-11\b")
 _WORKER_SEGFAULT_TORCHRUN = LogPattern("exitcode", r"\bexitcode *[:=] *-11\b")
 _DEEPSPEED = LogPattern("return code = -", r"exits with return code = -11\b")
 _WORKER_SEGFAULT_PYTHON = LogPattern(
-    " fault",
+    "egmentation fault",
     r"Fatal Python error: Segmentation fault|^Segmentation fault(?: \(core dumped\))?\s*$|: line \d+: +\d+ Seg",
 )
 
