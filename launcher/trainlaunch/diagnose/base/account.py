@@ -18,11 +18,11 @@ FAR = 400  # lines between two texts that don't belong to one end
 NEAR = 40  # lines before a lost peer, within which the peer said why it ended
 TAIL = 12  # lines of a message after its first
 OPENED = LogPattern(HEADER, beside=True)  # no symptom asks for it: a traceback begins where a text is looked for
-RESTARTED = LogPattern("attempts left", r"\d{1,6}/\d{1,6} attempts left; will restart worker group", beside=True)
-ROOT_CAUSE = LogPattern("first observed failure", r"Root Cause \(first observed failure\)", beside=True)
+RESTARTED = LogPattern("FAILED. ", r"\d{1,6}/\d{1,6} attempts left; will restart worker group", beside=True)
+ROOT_CAUSE = LogPattern("Root Cause (", r"Root Cause \(first observed failure\)", beside=True)
 RANK = LogPattern("local_rank: ", r"^\s*rank +: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)", beside=True)
 FAILED = LogPattern(
-    "local_rank: ", r"failed \(exitcode: (?P<code>-?\d{1,5})\) local_rank: (?P<local>\d{1,4}) \(pid: \d{1,9}\)"
+    "exitcode", r"failed \(exitcode: (?P<code>-?\d{1,5})\) local_rank: (?P<local>\d{1,4}) \(pid: \d{1,9}\)"
 )
 CODE = LogPattern("exitcode", r"^\s*exitcode +: (?P<code>-?\d{1,5}) \(pid: \d{1,9}\)", beside=True)
 _SUMMARY = re.compile(r"^\s*(?:exitcode +: -?\d{1,5} \(pid|traceback +: )")

@@ -8,6 +8,7 @@ import re
 WORKS = re.compile(
     rb"(?i)\b(?:epoch|(?:global_)?steps?|iter(?:ation)?s?|batch(?:es)?|(?:train|val|eval)?_?loss|lr|acc(?:uracy)?|ppl|"
     rb"samples?|tokens|throughput|reward)\b[\"':=#(\[ ]{1,4}\d|\d%\||\b(?:it/s|s/it)\b|\b(?:batch size|rank) \d+\s*$"
+    rb"|^ *Normal +(?:Started|Pulled|Scheduled|Created) "
     rb"|^(?:saved|saving|loaded|downloaded|resum(?:ed|ing)|restored|validating|evaluating|training) "
 )
 # What a program says that goes on after an error.
@@ -36,9 +37,12 @@ _SOURCE = re.compile(
     r"|warnings\.warn\()|\++ \S|>\s|\s{1,8}-{1,2}\w"
 )
 _TELLS = re.compile(
-    r"(?i)(?:msg|message|err|error|reason|text|details?|exception|stderr|output|log|desc|info)\"?[:= ]+$"
+    r"(?i)\b(?:msg|message|err|error|reason|text|details?|exception|stderr|output|log|desc|info)['\"]?[:= ]+$"
 )
-_AT_EASE = re.compile(r"""["']?\b(?:level|levelname|severity|lvl)["']?[:=] ?["']?(?:info|debug|trace)\b""", re.I)
+_AT_EASE = re.compile(
+    r"""["']?\b(?:level|levelname|severity|lvl)["']?[:=] ?["']?(?:info|debug|trace)\b|\[I\d{4} """, re.I
+)
+_ENCLOSED = re.compile(r"(?:^|[\s,\[])['\"]$")
 
 
 def is_quoted(line: str, at: int) -> bool:
@@ -46,8 +50,16 @@ def is_quoted(line: str, at: int) -> bool:
     before = line[:at]
     if _SOURCE.match(line) or _TEACHES.search(before) or _AT_EASE.search(line):
         return True
+    if is_enclosed(line, at):
+        return True
     opened = max(before.rfind(mark) if before.count(mark) % 2 else -1 for mark in '"`')
     return opened >= 0 and line.find(line[opened], at) > 0 and _TELLS.search(before[:opened]) is None
+
+
+def is_enclosed(line: str, at: int) -> bool:
+    """Whether what stands at a place of a line begins right behind a quotation mark that is closed."""
+    enclosed = _ENCLOSED.search(line[:at]) is not None and line.find(line[at - 1], at) > 0
+    return enclosed and _TELLS.search(line[: at - 1]) is None
 
 
 def is_prose(line: str) -> bool:

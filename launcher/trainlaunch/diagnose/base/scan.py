@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from trainlaunch.diagnose.base.line_prefixes import unprefixed
-from trainlaunch.diagnose.base.line_signs import GOES_ON, WORKS, is_prose, is_quoted
+from trainlaunch.diagnose.base.line_signs import GOES_ON, WORKS, is_enclosed, is_prose, is_quoted
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback, WentOn, is_chain, is_ignored, opens
 from trainlaunch.diagnose.base.log_patterns import MAX_CHARACTERS, LogPattern, by_root
+from trainlaunch.diagnose.base.word_search import Words
 
 CHUNK_BYTES = 1 << 20
 MAX_LINE = 1 << 18  # what has no line feed for longer is cut: a binary file, or a progress bar
@@ -23,7 +22,6 @@ LAST_LINES = 12
 MAX_NEW = 0.9  # of the lines of a part, above which the next parts are taken for new as well
 PASSES = 16  # how many of them
 PIECE_BYTES = 1 << 11
-RARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZx"  # letters of which a log has few, so that they are found fast
 NEXT = 3  # lines in which a program says that it goes on
 WATCHED = 12  # lines after one that says something, among which is one of a run that goes on
 _DIGITS = b"0123456789"
@@ -44,7 +42,7 @@ class Scanner:
 
     def __init__(self, texts: tuple[LogPattern, ...], source: str = "log") -> None:
         self._by_root = tuple((root.encode(), root, each) for root, each in by_root(texts).items())
-        self._finders = _finders(root for root, _, _ in self._by_root)
+        self._words = Words(root for root, _, _ in self._by_root)
         self._source = source
         self._rest = b""
         self._line = 0  # lines before _rest
@@ -100,7 +98,7 @@ class Scanner:
     def _read_new(self, part: bytes) -> None:
         """Read the pieces of a part that begin with a line that has a root, and pass over all between them."""
         at = 0
-        for place in [*([0] if self._open else []), *sorted(self._places(part)), len(part)]:
+        for place in [*([0] if self._open else []), *sorted(self._words.places(part)), len(part)]:
             if place < at:
                 continue
             start = part.rfind(b"\n", at, place) + 1 or at
@@ -110,14 +108,6 @@ class Scanner:
                 end = part.find(b"\n", max(at + PIECE_BYTES, place)) + 1 or len(part)
                 self._read_piece(part[at:end])
                 at = end
-
-    def _places(self, part: bytes) -> Iterator[int]:
-        """Yield where roots are, once a line for each."""
-        for find in self._finders:
-            at = find(part, 0)
-            while at >= 0:
-                yield at
-                at = find(part, part.find(b"\n", at))
 
     def _read_piece(self, part: bytes) -> None:
         """Look at the lines of a piece that can matter, and pass over all others unread."""
@@ -160,7 +150,7 @@ class Scanner:
         raw = raw[:MAX_CHARACTERS]
         handled = GOES_ON.search(raw) is not None
         line, owner = unprefixed(raw.decode("utf-8", "replace"))
-        if line[:1] not in {" ", "\t"} and not opens(line):
+        if (line[:1] not in {" ", "\t"} or line.lstrip().startswith("Normal ")) and not opens(line):
             if handled or WORKS.search(raw):
                 return WentOn(number, owner, handled)
             if is_prose(line):
@@ -181,15 +171,7 @@ class Scanner:
             novel = [index for index in novel if shapes[index] not in self._rooted]
         if not novel:
             return known
-        text = b"\n".join([lines[index] for index in novel])
-        starts = [0, *accumulate(len(lines[index]) + 1 for index in novel)]
-        rooted: set[int] = set()
-        for find in self._finders:
-            at = find(text, 0)
-            while at >= 0:
-                line = bisect_right(starts, at) - 1
-                rooted.add(line)
-                at = find(text, starts[line + 1])
+        rooted = self._words.lines_with([lines[index] for index in novel])
         for shapes_known, found in ((dull, False), (self._rooted, True)):
             if len(shapes_known) + len(novel) > MAX_SHAPES:
                 shapes_known.clear()
@@ -300,28 +282,9 @@ class Scanner:
 def _is_quoted(text: LogPattern, line: str, at: int, number: int, traceback: Traceback | None) -> bool:
     """Whether a text is quoted where it stands; in a traceback what isn't its last line is source code."""
     if traceback is not None:
-        return number != traceback.raised_line and bool(traceback.frames) and not traceback.type
+        in_code = number != traceback.raised_line and bool(traceback.frames) and not traceback.type
+        return in_code or is_enclosed(line, at)
     return is_quoted(line, min(line.find(text.literal), at))
-
-
-def _finders(roots: Iterable[bytes]) -> tuple[Callable[[bytes, int], int], ...]:
-    """Return what finds the next place of a root, -1 without one; of those with one rare first letter, of any."""
-    grouped: dict[bytes, list[bytes]] = {}
-    for root in roots:
-        grouped.setdefault(root[:1] if root[:1] in RARE else root, []).append(root)
-    return tuple(_finder(initial, each) for initial, each in grouped.items())
-
-
-def _finder(initial: bytes, roots: list[bytes]) -> Callable[[bytes, int], int]:
-    if initial in roots:
-        return lambda text, at: text.find(initial, at)
-    search = re.compile(initial + b"(?:" + b"|".join(re.escape(each[1:]) for each in roots) + b")").search
-
-    def place(text: bytes, at: int) -> int:
-        found = search(text, at)
-        return found.start() if found else -1
-
-    return place
 
 
 def scan_text(text: str, texts: tuple[LogPattern, ...], source: str = "log") -> LogFacts:

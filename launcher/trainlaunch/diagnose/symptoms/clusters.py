@@ -11,7 +11,7 @@ from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import fewer, larger_shm, more_memory
 
-_LOW = LogPattern("was low on resource", r"[Nn]ode was low on resource: [\w.-]+")
+_LOW = LogPattern("The node was low", r"[Nn]ode was low on resource: [\w.-]+")
 _VOLUME = LogPattern("exceed", r'Usage of EmptyDir volume "[^"]+" exceeds (?:the limit|total limit)')
 _LOCAL = LogPattern("exceed", r"(?i)ephemeral local storage usage exceeds|exceed(?:s|ed) .*ephemeral.storage")
 _WORD = LogPattern("Evicted", r"[Rr]eason:\s+Evicted\s*$|Warning\s+Evicted\s")
@@ -127,9 +127,9 @@ _PREEMPTED_REASONS = (
 )
 _PREEMPTED_SLURM = LogPattern("rror", r"CANCELLED AT \S+ DUE TO PREEMPTION")
 _PREEMPTED_EVENT = LogPattern(
-    "reempt", r"\bPreempted by (?:pod |a pod |[\w-]+/)|PreemptionBy(?:Kube)?Scheduler|EvictedDueToPreempted"
+    "Preempt", r"\bPreempted by (?:pod |a pod |[\w-]+/)|PreemptionBy(?:Kube)?Scheduler|EvictedDueToPreempted"
 )
-_SPOT = LogPattern("reempt", r"(?i)instance (?:was|is being|has been) preempted|preemption notice")
+_SPOT = LogPattern("Instance ", r"Instance (?:was|is being|has been) preempted")
 
 
 def _preempted(case: Case) -> Diagnosis | None:
@@ -198,7 +198,7 @@ _ENGINE = LogPattern(
     r"|no matching manifest|Head \"?https|Get \"?https|toomanyrequests)"
     r"|Error response from daemon: .*(?:manifest for|repository) .* not found",
 )
-_PULL = LogPattern("to pull image", r"[Ff]ailed to pull image ")
+_PULL = LogPattern("Failed to pull image", r"Failed to pull image ")
 _PLATFORM = LogPattern("o matching manifest", r"no matching manifest for \S+ in the manifest list")
 _DENIED = LogPattern("enied", r"pull access denied for|requested access to the resource is denied")
 _LATER = "try again later"
@@ -265,7 +265,7 @@ _MOUNT = LogPattern("nable to attach or mount volumes")
 _SETUP = LogPattern("MountVolume", r"MountVolume\.\w+ failed for volume")
 _ATTACH = LogPattern("rror", r"Multi-Attach error for volume")
 _NAMED = LogPattern("ot found", r'(?i)(?:secret|configmap|persistentvolumeclaim|serviceaccount) "[^"]+" not found')
-_ALLOCATE = LogPattern("llocate failed due to", r"(?:^|\W)Allocate failed due to .*, which is unexpected")
+_ALLOCATE = LogPattern("Allocate failed due to", r"(?:^|\W)Allocate failed due to .*, which is unexpected")
 _TEXTS = (_CONTAINER_NOT_CREATED_POD, _MOUNT, _SETUP, _ATTACH, _NAMED, _ALLOCATE)
 
 

@@ -24,7 +24,8 @@ _NO_DRIVER = LogPattern(
     r"nvidia-container-cli: (?:initialization|detection) error: (?:nvml error: driver not loaded"
     r"|load library failed: libnvidia-ml\.so)",
 )
-_MISMATCH = LogPattern("library version mismatch", r"[Dd]river/library version mismatch")
+_MISMATCH = LogPattern("Driver/library", r"Driver/library version mismatch")
+_MISMATCH_ERROR = LogPattern("rror", r"driver/library version mismatch")
 _OLD = LogPattern(
     "NVIDIA", r"NVIDIA driver on your system is too old|was built for NVIDIA Driver Release [\d.]+ or later"
 )
@@ -78,7 +79,7 @@ _gpu_driver = of_stories(
             commands=_LOOK,
         ),
         Story(
-            (_MISMATCH,),
+            (_MISMATCH, _MISMATCH_ERROR),
             "the host's NVIDIA driver was updated, and its kernel module is still the old one",
             "reboot the host, or reload the nvidia modules there; nothing in the image can put it right",
             commands=_LOOK,

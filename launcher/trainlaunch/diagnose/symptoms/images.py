@@ -22,7 +22,7 @@ _LIBRARY = LogPattern(
     r"(?:Import|OS|Runtime)Error: .*(?P<library>\blib[\w.+-]{1,60}\.so[\w.]{0,20}): cannot open shared object file",
 )
 _MODULE = LogPattern(
-    "o module named",
+    "No module named",
     r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)(?![\w.]|'?,)"
     r"|: No module named (?P<bare>[\w.]+)$",
 )

@@ -149,18 +149,16 @@ def _memlock(case: Case) -> Diagnosis | None:
 
 
 _THREAD_LIMIT_PTHREAD = LogPattern(
-    "hread", r"pthread_create(?:\(\))? (?:failed|error).*Resource temporarily unavailable"
+    "Resource temporarily", r"pthread_create(?:\(\))? (?:failed|error).*Resource temporarily unavailable"
 )
-_THREAD_LIMIT_GOMP = LogPattern(
-    "hread creation failed", r"libgomp: Thread creation failed: Resource temporarily unavailable"
-)
+_THREAD_LIMIT_GOMP = LogPattern("Thread creation", r"libgomp: Thread creation failed: Resource temporarily unavailable")
 _PYTHON = LogPattern("rror: can't start new thread")
-_NPROC = LogPattern("hread", r"RLIMIT_NPROC \d+ current")
+_NPROC = LogPattern("RLIMIT_NPROC", r"RLIMIT_NPROC \d+ current")
 _THREAD_LIMIT_CXX = LogPattern("rror", r"std::system_error.*\bResource temporarily unavailable")
-_WHAT = LogPattern("temporarily un", r"what\(\):\s+.*Resource temporarily unavailable")
+_WHAT = LogPattern("Resource temporarily", r"what\(\):\s+.*Resource temporarily unavailable")
 _OMP = LogPattern("rror", r"OMP: Error #34")
-_GO = LogPattern("hread", r"failed to create new OS thread|thread creation failed.*errno ?=? ?11")
-_FORK = LogPattern("temporarily un", r"fork: (?:retry: )?Resource temporarily unavailable")
+_GO = LogPattern("OS thread", r"failed to create new OS thread")
+_FORK = LogPattern("Resource temporarily", r"fork: (?:retry: )?Resource temporarily unavailable")
 _EAGAIN = LogPattern("rror: [Errno 11]", r"BlockingIOError: \[Errno 11\]|OSError: \[Errno 11\]")
 _FORKS = r"popen_fork\.py|os\.fork\(|_fork_exec|subprocess\.py|_start_new_thread"
 
@@ -189,8 +187,10 @@ def _more(case: Case) -> str:
     return "raise the container's `--pids-limit`" if case.evidence.where.starts_container else "raise `ulimit -u`"
 
 
-_OLD_SECCOMP_PTHREAD = LogPattern("hread", r"pthread_create(?:\(\))? (?:failed|error).*Operation not permitted")
-_OLD_SECCOMP_GOMP = LogPattern("hread creation failed", r"Thread creation failed: Operation not permitted")
+_OLD_SECCOMP_PTHREAD = LogPattern(
+    "Operation not permitted", r"pthread_create(?:\(\))? (?:failed|error).*Operation not permitted"
+)
+_OLD_SECCOMP_GOMP = LogPattern("Thread creation", r"Thread creation failed: Operation not permitted")
 _OLD_SECCOMP_CXX = LogPattern("rror", r"std::system_error.*Operation not permitted")
 
 

@@ -29,7 +29,7 @@ _STACK = LogPattern(
     r"File .*(?:threading|logging/__init__)\.py\"?,? line \d+,? in (?:acquire|_acquireLock|__enter__)\b",
 )
 _SPY = LogPattern(
-    "hread", r"^Thread \S+ \((?:active|idle)\): .*|Thread 0x[0-9a-f]+ \(most recent call first\)", beside=True
+    "Thread ", r"^Thread \S+ \((?:active|idle)\): .*|Thread 0x[0-9a-f]+ \(most recent call first\)", beside=True
 )
 
 

@@ -110,7 +110,7 @@ _LOCALHOST = LogPattern(
     r"client socket has timed out after \d+ ?(?:ms|milliseconds) while trying to connect to "
     r"\((?:localhost|127\.0\.0\.1), ",
 )
-_ERROR = LogPattern("rror", r"\bRendezvous(?:Connection|Timeout|State)?Error\b|RendezvousClosedError")
+_ERROR = LogPattern("rror", r"(?<!of type )\bRendezvous(?:Connection|Timeout|State)?Error\b|RendezvousClosedError")
 _CLIENT = LogPattern("imed out", r"client socket has timed out after \d+ ?(?:ms|milliseconds) while trying to connect")
 _CLIENT_FAILED = LogPattern(
     "rror", r"client socket has failed to connect to .* (?:after|Connection refused)|DistNetworkError: .*connect"

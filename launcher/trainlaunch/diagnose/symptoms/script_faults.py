@@ -194,7 +194,7 @@ def _unknown(case: Case) -> Diagnosis | None:
     )
 
 
-_UID = LogPattern("ot found: ", r"getpwuid\(\): uid not found: \d+|no entry for uid \d+")
+_UID = LogPattern("ot found: ", r"'?getpwuid\(\): uid not found: \d+|no entry for uid \d+")
 _NO_USERNAME = LogPattern("rror: No username set in the environment")
 
 _user_without_name = of_one_text(

@@ -124,7 +124,7 @@ def _streaming(case: Case) -> Diagnosis | None:
 
 MOSAIC = LogPattern("FileExistsError: [Errno 17]", r"File exists: '/(?:\d{6}_\w+|\w+_\d{6})'")
 _SHM_STALE_EXISTS = LogPattern("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
-_LEAKED = LogPattern("leaked shared_memory", r"leaked shared_memory objects to clean up", beside=True)
+_LEAKED = LogPattern("There appear to be", r"leaked shared_memory objects to clean up", beside=True)
 _SHM_STALE_MAKES = r"shared_memory\.py|_posixshmem"
 _LEFT = LogPattern("shm", r"(?:leftovers|left) .*in /dev/shm|files? of a dead (?:job|attempt)", beside=True)
 _FILES = "remove what dead jobs left (`ls -l /dev/shm`, as root), then give shm_size in the place of ipc host"

@@ -166,7 +166,7 @@ _SLURM = LogPattern(
     r"slurmstepd: error: execve\(\): (?P<program>.{1,200}?): (?:No such file or directory|Permission denied"
     r"|Exec format)",
 )
-_SRUN = LogPattern("srun: fatal: ", r"srun: fatal: Can not execute (?P<program>\S+)")
+_SRUN = LogPattern("Can not execute", r"srun: fatal: Can not execute (?P<program>\S+)")
 _COMMAND_NOT_STARTED_APPTAINER = LogPattern(
     "FATAL:  ", r'FATAL:\s+"?(?P<program>[\w./-]+)"?: executable file not found in \$PATH'
 )

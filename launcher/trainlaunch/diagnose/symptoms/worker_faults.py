@@ -157,8 +157,8 @@ def _worker_exited(case: Case) -> Diagnosis | None:
     )
 
 
-_PIN_MEMORY_THREAD_EXITED = LogPattern("in memory thread", r"Pin memory thread exited unexpectedly")
-_PIN_MEMORY_THREAD_CAUGHT = LogPattern("in memory thread", r"Caught [\w.]+ in pin memory thread")
+_PIN_MEMORY_THREAD_EXITED = LogPattern("Pin memory thread", r"Pin memory thread exited unexpectedly")
+_PIN_MEMORY_THREAD_CAUGHT = LogPattern("Caught ", r"Caught [\w.]+ in pin memory thread")
 
 _NO_MEMORY = LogPattern("rror", r"CUDA error: out of memory|cudaHostAlloc|CUDA error: OS call failed")
 
@@ -185,7 +185,7 @@ _pin_memory_thread = of_stories(
 
 
 _TIMED_OUT = LogPattern("rror: DataLoader timed out", r"DataLoader timed out after \d+ seconds")
-_THREADS = LogPattern("hread", r"is multi-threaded, use of fork\(\) may lead to deadlocks", beside=True)
+_THREADS = LogPattern("This process", r"is multi-threaded, use of fork\(\) may lead to deadlocks", beside=True)
 
 
 def _dataloader_timeout(case: Case) -> Diagnosis | None:
@@ -204,7 +204,7 @@ def _dataloader_timeout(case: Case) -> Diagnosis | None:
     )
 
 
-_BARE = LogPattern("new process before the", r"An attempt has been made to start a new process before")
+_BARE = LogPattern("An attempt has been", r"An attempt has been made to start a new process before")
 
 _main_guard = of_one_text(
     "TL651",
