@@ -15,6 +15,8 @@ HEADER = "Traceback (most recent call last)"
 MAX_LINES = 300  # of one traceback; a recursion's thousand frames say the same as its first
 KEPT_CHARACTERS = 12_000
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in (?P<name>.+))?')
+_IN_GROUP = re.compile(r"^ {2,40}[|+] ?(?![+-])")  # what Python puts before the lines of a group of exceptions
+_BOXED = re.compile(r"│ (?P<file>[^:│]{1,300}\.py):(?P<line>\d{1,9}) in (?P<name>[^ │]{1,200})")  # rich's frames
 _RAISED = re.compile(
     r"(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (?P<message>.*)|:)?$",
 )
@@ -114,20 +116,20 @@ class Traceback:
         line = line[self.indent :] if line[: self.indent].isspace() else line
         if self.lines > MAX_LINES:
             return False
-        stripped = line.lstrip("+| ") if line.startswith(("  |", "  +")) else line
-        if frame := _FRAME.match(line):
+        line = _IN_GROUP.sub("", line, count=1) if line.lstrip()[:1] in {"|", "+"} else line
+        if frame := _FRAME.match(line) or _BOXED.match(line):
             self._keep(line)
             self.frames.append(Frame(frame["file"], int(frame["line"]), frame["name"] or ""))
             del self.frames[40:-40]
             return True
-        if line[:1] in {" ", "\t"} and stripped == line:
+        if line[:1] in {" ", "\t", "│", "╰"}:
             self._keep(line)
-            if self.frames and not self.frames[-1].code:
+            if self.frames and not self.frames[-1].code and line[:1].isspace():
                 self.frames[-1].code = line.strip()
             return True
-        if not stripped.strip():
+        if not line.strip():
             return not self.frames
-        self._raised(stripped.strip(), number)
+        self._raised(line.strip(), number)
         return False
 
     def _raised(self, text: str, number: int) -> None:
