@@ -72,7 +72,7 @@ PREFILTERS: tuple[str, ...] = (
     "Root Cause (",
     "Pin memory thread",
     "Caught ",
-    "Could not override '",
+    "Could not ",
     "node types can fulfill",
 )
 MAX_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page

@@ -9,9 +9,9 @@ from trainlaunch.diagnose.base.case import (
     LIKELY,
     POSSIBLE,
     Case,
-    Diagnosis,
     Story,
     Symptom,
+    Told,
     of_one_text,
     of_stories,
     seen,
@@ -139,6 +139,7 @@ _LIBRARY = LogPattern("rror", r"libcuda\.so(?:\.1)?: cannot open shared object|l
 _BUSY = LogPattern(
     "CUDA", r"CUDA(?:-capable)? device(?:\(s\)|s) (?:is/)?are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE"
 )
+_NO_FILES = LogPattern("Could not find any nv", beside=True)  # Apptainer's, of a host without a driver
 _CLUSTER = LogPattern("nodes are available", r"nodes are available:.*Insufficient (?:nvidia|amd)\.com/gpu")
 
 _RAY = LogPattern("node types can fulfill", r"No available node types can fulfill resource requests? .*'GPU'")
@@ -185,7 +186,7 @@ _NONE_SEEN = (
 )
 
 
-def _gpu_missing(case: Case) -> Diagnosis | None:
+def _gpu_missing(case: Case) -> Told | None:
     """Match torch's, the driver's, docker's and the scheduler's texts; a warning of torch's ended nothing."""
     hits = case.hits(_CDI, _DOCKER, _CLUSTER, _RAY, _BUILD, _DRIVER, _NONE, _LOAD, _LIBRARY, _BUSY, _ASKED, _LIGHTNING)
     warned = [each for each in hits if _WARNED.search(each.text)]
@@ -196,10 +197,14 @@ def _gpu_missing(case: Case) -> Diagnosis | None:
     if hit is None:
         return _asserted(case)
     sentence, fix = next((story for pattern, *story in _STORIES if pattern.found_in(hit.text)), _NONE_SEEN)
-    return Diagnosis("TL657", "gpu-missing", sentence, seen(hit), fix, sure, commands=("nvidia-smi",))
+    no_files = case.first(_NO_FILES) if sentence == _NONE_SEEN[0] else None
+    if no_files is not None:
+        sentence = "--nv was given, and Apptainer found no driver on this host: it has no GPU, as a login node"
+        fix = "start it where a GPU is, by Slurm `srun --gpus 1 apptainer exec --nv …`; there look with `nvidia-smi`"
+    return Told(sentence, seen(hit, no_files), fix, sure, commands=("nvidia-smi",))
 
 
-def _asserted(case: Case) -> Diagnosis | None:
+def _asserted(case: Case) -> Told | None:
     """Match a script's own check."""
     raised = case.raised
     frame = raised.user_frame if raised is not None else None
@@ -210,9 +215,7 @@ def _asserted(case: Case) -> Diagnosis | None:
         or "cuda.is_available()" not in frame.code
     ):
         return None
-    return Diagnosis(
-        "TL657", "gpu-missing", _NONE_SEEN[0], seen(case.raised_seen()), _NONE_SEEN[1], LIKELY, commands=("nvidia-smi",)
-    )
+    return Told(_NONE_SEEN[0], seen(case.raised_seen()), _NONE_SEEN[1], LIKELY, commands=("nvidia-smi",))
 
 
 _XID = LogPattern("Xid (", r"Xid .*: (?:48|63|64|74|79|94|95|119),|Xid.*fallen off the bus")
@@ -275,21 +278,15 @@ _gpu_peer_denied = of_stories(
 
 _FORKED = LogPattern("CUDA in forked subprocess", r"Cannot re-initialize CUDA in forked subprocess")
 _INIT = LogPattern("CUDA", r"CUDA error: initialization error|CUDA_ERROR_NOT_INITIALIZED")
-
-
-def _cuda_in_fork(case: Case) -> Diagnosis | None:
-    """Match torch's text."""
-    hit = case.first(_FORKED) or case.first(_INIT, within=r"_worker_loop|DataLoader worker|popen_fork")
-    if hit is None:
-        return None
-    return Diagnosis(
-        "TL649",
-        "cuda-in-fork",
-        "a DataLoader worker touched CUDA, which does not survive the fork from the main process",
-        seen(hit),
-        "return CPU tensors from __getitem__ and collate_fn, and move them in the training loop with "
-        ".to(device, non_blocking=True); multiprocessing_context spawn costs a CUDA context in each worker",
-    )
+_TOUCHED = (
+    "a DataLoader worker touched CUDA, which does not survive the fork from the main process",
+    "return CPU tensors from __getitem__ and collate_fn, and move them in the training loop with "
+    ".to(device, non_blocking=True); multiprocessing_context spawn costs a CUDA context in each worker",
+)
+_IN_WORKER = r"_worker_loop|DataLoader worker|popen_fork"
+_cuda_in_fork = of_stories(
+    "TL649", "cuda-in-fork", (Story((_FORKED,), *_TOUCHED), Story((_INIT,), *_TOUCHED, within=_IN_WORKER))
+)
 
 
 SYMPTOMS = (
@@ -298,5 +295,5 @@ SYMPTOMS = (
     _gpu_lost,
     _gpu_ordinal,
     _gpu_peer_denied,
-    Symptom("TL649", "cuda-in-fork", _cuda_in_fork),
+    _cuda_in_fork,
 )

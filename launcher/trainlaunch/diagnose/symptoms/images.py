@@ -7,12 +7,13 @@ import re
 from trainlaunch.diagnose.base.case import (
     LIKELY,
     Case,
-    Diagnosis,
     Story,
     Symptom,
+    Told,
     of_stories,
     place_in_script,
     seen,
+    told_by,
 )
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
@@ -77,86 +78,79 @@ _INTERPRETER = re.compile(
 )
 _LOOK_NCCL = ("pip list | grep -i -e nccl -e '^torch '", "echo $LD_LIBRARY_PATH")
 
-_incomplete = of_stories(
-    "TL664",
-    "module-missing",
-    (
-        Story(
-            (_COMPILER,),
-            "the image has no C compiler, which Triton (torch.compile, bitsandbytes and others) and extensions need",
-            "install one in the image (`apt-get install -y gcc g++`, or build-essential), or take its -devel variant; "
-            "without one `torch.compile` has to stay off (env: {TORCHDYNAMO_DISABLE: '1'})",
-        ),
-        Story(
-            (_HEADERS,),
-            "the image has no headers of Python, which what is compiled at the start needs",
-            "install python3-dev (of the same Python version) in the image",
-        ),
-        Story(
-            (_CUDA_HOME,),
-            "the image has no CUDA toolkit (nvcc), which an extension that is compiled needs; torch itself brings none",
-            "take the image's -devel variant, or install what is compiled as a wheel; where a toolkit is there set "
-            "env: "
-            "{CUDA_HOME: /usr/local/cuda}",
-        ),
-        Story(
-            (_NINJA,),
-            "the image has no ninja, with which torch compiles extensions",
-            "`pip install ninja` in the image",
-        ),
-        Story(
-            (_PROGRAM,),
-            "the image has no program <program>, which the job starts",
-            "install <program> in the image (g++ and gcc: build-essential; nvcc: a -devel image), or start without it",
-        ),
-        Story(
-            (_NCCL_SYMBOL,),
-            "two NCCLs are in reach: torch was built for a newer one than the one that is loaded, which lacks <symbol>",
-            "leave one of them: remove the older nvidia-nccl package or system library, and its folder from "
-            "LD_LIBRARY_PATH",
-            commands=_LOOK_NCCL,
-        ),
-        Story(
-            (_JITLINK,),
-            "two versions of CUDA's libraries are in reach: libnvJitLink of one is loaded beside the other's "
-            "libcusparse",
-            "take the folder of the older CUDA out of LD_LIBRARY_PATH, so that the pip packages' own libraries are "
-            "found",
-            commands=("echo $LD_LIBRARY_PATH", "pip list | grep -i nvidia"),
-        ),
-        Story(
-            (_SYMBOL,),
-            "<file> was built for another version of torch, Python or CUDA than is installed: it lacks <symbol>",
-            "install it again for the torch that is there (`pip install --no-cache-dir --no-build-isolation "
-            "--force-reinstall` "
-            "of its package), or the torch that it was built for",
-        ),
-        Story(
-            (_VERSION,),
-            "a library was built on a newer system than the image's: <version> is not there",
-            "use an image with a newer base, or a build of the library for this one; of conda put its lib folder first "
-            "in LD_LIBRARY_PATH",
-        ),
-        Story(
-            (_NUMPY,),
-            "a package was built for another NumPy (1 or 2) than the one that is installed",
-            "`pip install 'numpy<2'`, or newer versions of the packages that the traceback names",
-        ),
-        Story(
-            (_FFMPEG,),
-            "the image has no FFmpeg libraries (libavutil, libavcodec …), which the video or audio reader loads",
-            "install ffmpeg in the image (`apt-get install -y ffmpeg`, or conda's), in a version that the reader "
-            "supports",
-        ),
+_INCOMPLETE = (
+    Story(
+        (_COMPILER,),
+        "the image has no C compiler, which Triton (torch.compile, bitsandbytes and others) and extensions need",
+        "install one in the image (`apt-get install -y gcc g++`, or build-essential), or take its -devel variant; "
+        "without one `torch.compile` has to stay off (env: {TORCHDYNAMO_DISABLE: '1'})",
+    ),
+    Story(
+        (_HEADERS,),
+        "the image has no headers of Python, which what is compiled at the start needs",
+        "install python3-dev (of the same Python version) in the image",
+    ),
+    Story(
+        (_CUDA_HOME,),
+        "the image has no CUDA toolkit (nvcc), which an extension that is compiled needs; torch itself brings none",
+        "take the image's -devel variant, or install what is compiled as a wheel; where a toolkit is there set "
+        "env: "
+        "{CUDA_HOME: /usr/local/cuda}",
+    ),
+    Story(
+        (_NINJA,),
+        "the image has no ninja, with which torch compiles extensions",
+        "`pip install ninja` in the image",
+    ),
+    Story(
+        (_PROGRAM,),
+        "the image has no program <program>, which the job starts",
+        "install <program> in the image (g++ and gcc: build-essential; nvcc: a -devel image), or start without it",
+    ),
+    Story(
+        (_NCCL_SYMBOL,),
+        "two NCCLs are in reach: torch was built for a newer one than the one that is loaded, which lacks <symbol>",
+        "leave one of them: remove the older nvidia-nccl package or system library, and its folder from "
+        "LD_LIBRARY_PATH",
+        commands=_LOOK_NCCL,
+    ),
+    Story(
+        (_JITLINK,),
+        "two versions of CUDA's libraries are in reach: libnvJitLink of one is loaded beside the other's libcusparse",
+        "take the folder of the older CUDA out of LD_LIBRARY_PATH, so that the pip packages' own libraries are found",
+        commands=("echo $LD_LIBRARY_PATH", "pip list | grep -i nvidia"),
+    ),
+    Story(
+        (_SYMBOL,),
+        "<file> was built for another version of torch, Python or CUDA than is installed: it lacks <symbol>",
+        "install it again for the torch that is there (`pip install --no-cache-dir --no-build-isolation "
+        "--force-reinstall` "
+        "of its package), or the torch that it was built for",
+    ),
+    Story(
+        (_VERSION,),
+        "a library was built on a newer system than the image's: <version> is not there",
+        "use an image with a newer base, or a build of the library for this one; of conda put its lib folder first "
+        "in LD_LIBRARY_PATH",
+    ),
+    Story(
+        (_NUMPY,),
+        "a package was built for another NumPy (1 or 2) than the one that is installed",
+        "`pip install 'numpy<2'`, or newer versions of the packages that the traceback names",
+    ),
+    Story(
+        (_FFMPEG,),
+        "the image has no FFmpeg libraries (libavutil, libavcodec …), which the video or audio reader loads",
+        "install ffmpeg in the image (`apt-get install -y ffmpeg`, or conda's), in a version that the reader supports",
     ),
 )
 
 
-def _module_missing(case: Case) -> Diagnosis | None:
+def _module_missing(case: Case) -> Told | None:
     """Match imports that ended the script: many are tried and caught."""
     if case.exit_code == 0:
         return None
-    found = _incomplete.diagnose(case)
+    found = told_by(case, _INCOMPLETE)
     if found is not None:
         return found
     raised = case.raised
@@ -165,7 +159,7 @@ def _module_missing(case: Case) -> Diagnosis | None:
     return _lacks(case, decided[0]) if decided else None
 
 
-def _lacks(case: Case, hit: Hit) -> Diagnosis:
+def _lacks(case: Case, hit: Hit) -> Told:
     found = hit.match.groupdict()
     library = found.get("library")
     what = library or found.get("module") or found.get("bare") or ""
@@ -182,9 +176,7 @@ def _lacks(case: Case, hit: Hit) -> Diagnosis:
         )
     )
     looked = _looked(case, hit)
-    return Diagnosis(
-        "TL664",
-        "module-missing",
+    return Told(
         f"{place} has no {'library' if library else 'module'} {what}, which the job needs{at}{looked}",
         seen(hit),
         f"{install} in {place}{own}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 
-from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, Diagnosis, EvidenceLine, Symptom, seen
+from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, EvidenceLine, Symptom, Told, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import more_memory
@@ -27,7 +27,7 @@ _ACTOR = LogPattern(
 _BARE = "exit code {}, OOMKilled false, no signal sent through {}"
 
 
-def _killed_from_outside(case: Case) -> Diagnosis | None:
+def _killed_from_outside(case: Case) -> Told | None:
     """Match 137 and 143, and the texts of SIGKILL, that nothing else explains."""
     evidence = case.evidence
     name = _SIGNALS.get(case.exit_code or 0)
@@ -40,9 +40,7 @@ def _killed_from_outside(case: Case) -> Diagnosis | None:
     if evidence.oom_killed is None:
         return _unasked(case, name, hit)
     saw = _BARE.format(case.exit_code, evidence.where.runtime)
-    return Diagnosis(
-        "TL612",
-        "killed-from-outside",
+    return Told(
         f"{name} ended the job, and neither its memory limit nor {evidence.where.runtime} sent it",
         seen(saw, hit),
         _look(case, name),
@@ -50,23 +48,19 @@ def _killed_from_outside(case: Case) -> Diagnosis | None:
     )
 
 
-def _unasked(case: Case, name: str, hit: Hit | None) -> Diagnosis:
+def _unasked(case: Case, name: str, hit: Hit | None) -> Told:
     """Return what an exit code alone tells: nobody asked the engine or the cluster."""
     memory = name == "SIGKILL"
     if not memory:
         sentence = "SIGTERM ended the job: a stop, a scheduler or a shutdown sent it; its log does not tell which"
-        return Diagnosis(
-            "TL612",
-            "killed-from-outside",
+        return Told(
             sentence,
             seen(f"exit code {case.exit_code}", hit),
             _look(case, name),
             LIKELY,
         )
     ask = "`kubectl get pod,events -o yaml`" if case.evidence.target == KUBERNETES.name else "`docker inspect NAME`"
-    return Diagnosis(
-        "TL612",
-        "killed-from-outside",
+    return Told(
         "SIGKILL ended the job, for memory most often; nobody has asked yet whether its own limit or the "
         "machine's was met",
         seen(f"exit code {case.exit_code}", hit),
@@ -75,11 +69,9 @@ def _unasked(case: Case, name: str, hit: Hit | None) -> Diagnosis:
     )
 
 
-def _process(case: Case, hit: Hit | None) -> Diagnosis:
+def _process(case: Case, hit: Hit | None) -> Told:
     if hit is not None and _ACTOR.found_in(hit.text):
-        return Diagnosis(
-            "TL612",
-            "killed-from-outside",
+        return Told(
             "a worker process of Ray's died without a word: killed for memory most often, or crashed in native code",
             seen(hit),
             "look for that worker's own last lines (`ray logs`), at `docker inspect` or the pod's status for "
@@ -88,17 +80,13 @@ def _process(case: Case, hit: Hit | None) -> Diagnosis:
             POSSIBLE,
         )
     if hit is not None and _ASKED.search(hit.text):
-        return Diagnosis(
-            "TL612",
-            "killed-from-outside",
+        return Told(
             "a process of the job was ended by a signal from outside, as by a stop of the job",
             seen(hit),
             _look(case, "SIGTERM"),
             POSSIBLE,
         )
-    return Diagnosis(
-        "TL612",
-        "killed-from-outside",
+    return Told(
         "a process of the job was killed by a signal from outside, for memory most often",
         seen(hit),
         _look(case, "SIGKILL"),
@@ -131,7 +119,7 @@ _LONGER = (
 )
 
 
-def _stopped(case: Case) -> Diagnosis | None:
+def _stopped(case: Case) -> Told | None:
     """Match a stop of ours, signals sent through the engine, and the words of those who obeyed one."""
     evidence = case.evidence
     if evidence.oom_killed:
@@ -152,10 +140,10 @@ def _stopped(case: Case) -> Diagnosis | None:
         fix = "raise stop_grace_period if its checkpoint needs longer"
     else:
         sentence = f"{by} stopped the job"
-    return Diagnosis("TL611", "stopped", sentence, seen(saw), fix)
+    return Told(sentence, seen(saw), fix)
 
 
-def _by_its_words(case: Case) -> Diagnosis | None:
+def _by_its_words(case: Case) -> Told | None:
     hit = case.first(_TORCHRUN, _GOT, _SCANCEL)
     interrupted = case.raised is not None and case.raised.type == "KeyboardInterrupt"
     shown = hit or (case.raised_seen() if interrupted else None)
@@ -163,9 +151,7 @@ def _by_its_words(case: Case) -> Diagnosis | None:
         return None  # who is out of memory is cancelled afterwards
     if shown is None and case.exit_code != EXIT_INTERRUPTED:
         return None
-    return Diagnosis(
-        "TL611",
-        "stopped",
+    return Told(
         "a signal stopped the job: Ctrl-C, a stop of its container, or its scheduler",
         seen(shown or "exit code 130, which is 128 + SIGINT"),
         _AGAIN,
@@ -184,7 +170,7 @@ _LIVENESS = "liveness probe failed: "
 _STALL = "for one batch"
 
 
-def _unhealthy(case: Case) -> Diagnosis | None:
+def _unhealthy(case: Case) -> Told | None:
     """Match a stop of ours for that reason, and a kubelet's."""
     words = case.evidence.unhealthy
     event = case.event("Unhealthy")
@@ -195,9 +181,7 @@ def _unhealthy(case: Case) -> Diagnosis | None:
     fix = "put right what the sentence says; docs/health.md has all of them"
     if _STALL in words:
         fix = "while it waits, `trainlaunch doctor JOB` shows where; a batch that may take longer: raise stall_after"
-    return Diagnosis(
-        "TL671",
-        "unhealthy",
+    return Told(
         "the health check found the job unhealthy, and it was stopped",
         seen(EvidenceLine("inspect", 0, words)),
         fix,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from trainlaunch.container.preflight import STOP_MARKER
-from trainlaunch.diagnose.base.case import LIKELY, Case, Diagnosis, Symptom, seen
+from trainlaunch.diagnose.base.case import LIKELY, Case, Symptom, Told, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.exit_codes import (
@@ -18,42 +20,34 @@ from trainlaunch.exit_codes import (
 MARKER = LogPattern(STOP_MARKER)
 
 
-def _config_refused(case: Case) -> Diagnosis | None:
-    """Match code 78 with the marker; without a code, the marker's own number."""
-    hit = next((each for each in case.hits(MARKER) if f"({EXIT_FILES_WRONG})" in each.text), None)
-    if hit is None or case.exit_code not in {EXIT_FILES_WRONG, None}:
-        return None
-    return Diagnosis(
-        "TL601",
-        "config-refused",
-        "the preflight stopped the job before its first line, because the job file can't work as it is",
-        seen(hit),
-        "change what that line names; another attempt would stop there too",
-    )
+def _refused(code: int, sentence: str, fix: str) -> Callable[[Case], Told | None]:
+    """Return what matches an exit code with the marker; without a code, the marker's own number."""
+
+    def tell(case: Case) -> Told | None:
+        hit = next((each for each in case.hits(MARKER) if f"({code})" in each.text), None)
+        return None if hit is None or case.exit_code not in {code, None} else Told(sentence, seen(hit), fix)
+
+    return tell
 
 
-def _machine_refused(case: Case) -> Diagnosis | None:
-    """Match code 75 with the marker; without a code, the marker's own number."""
-    hit = next((each for each in case.hits(MARKER) if f"({EXIT_TRY_ELSEWHERE})" in each.text), None)
-    if hit is None or case.exit_code not in {EXIT_TRY_ELSEWHERE, None}:
-        return None
-    return Diagnosis(
-        "TL616",
-        "machine-refused",
-        "the preflight stopped the job before its first line, because this machine can't run it now",
-        seen(hit),
-        "free what that line names and start again, or use another machine",
-    )
+_config_refused = _refused(
+    EXIT_FILES_WRONG,
+    "the preflight stopped the job before its first line, because the job file can't work as it is",
+    "change what that line names; another attempt would stop there too",
+)
+_machine_refused = _refused(
+    EXIT_TRY_ELSEWHERE,
+    "the preflight stopped the job before its first line, because this machine can't run it now",
+    "free what that line names and start again, or use another machine",
+)
 
 
-def _own_exit_code(case: Case) -> Diagnosis | None:
+def _own_exit_code(case: Case) -> Told | None:
     """Match 75 and 78 without the marker."""
     if case.exit_code not in {EXIT_TRY_ELSEWHERE, EXIT_FILES_WRONG} or case.first(MARKER):
         return None
     shown = seen("no `preflight stopped` line in the log")
-    return Diagnosis(
-        "TL615",
-        "own-exit-code",
+    return Told(
         f"the job itself ended with {case.exit_code}; the preflight had passed",
         shown,
         "look at the job's own last lines",
@@ -84,7 +78,7 @@ _ROOT = LogPattern("to run as root", r"mpirun has detected an attempt to run as 
 PODMANS = frozenset({EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND})  # where its runtime refuses the container
 
 
-def _launch_error(case: Case) -> Diagnosis | None:
+def _launch_error(case: Case) -> Told | None:
     """Match 125: by the engine's words where there are any, else as the job's own code."""
     evidence = case.evidence
     cluster = _of_cluster(case)
@@ -103,16 +97,12 @@ def _launch_error(case: Case) -> Diagnosis | None:
         fix = "change the setting that the engine names; retrying does not help"
         if case.first(_SHMSIZE):
             fix = "delete ipc host and keep shm_size: podman refuses the two together, docker would ignore the size"
-        return Diagnosis(
-            "TL602",
-            "launch-error",
+        return Told(
             "the engine refused to start the container; no line of training ran",
             seen(told),
             fix,
         )
-    return Diagnosis(
-        "TL602",
-        "launch-error",
+    return Told(
         "the job itself ended with 125, the code that engines use for a container that could not start",
         seen("the container ran and its first process returned 125"),
         "look at the job's own last lines",
@@ -120,16 +110,14 @@ def _launch_error(case: Case) -> Diagnosis | None:
     )
 
 
-def _of_cluster(case: Case) -> Diagnosis | None:
+def _of_cluster(case: Case) -> Told | None:
     """Match pyxis and Apptainer: the last of their lines that says what failed."""
     if (refused := case.first(_ROOT)) is not None:
         fix = "pass `--allow-run-as-root` to mpirun, or let the container run as another user"
-        return Diagnosis("TL602", "launch-error", "mpirun does not start anything as root", seen(refused), fix)
+        return Told("mpirun does not start anything as root", seen(refused), fix)
     if (refused := case.first(_REFUSED_BY_SLURM)) is not None:
         fix = f"change what Slurm names: {refused.match['words'].strip()}"
-        return Diagnosis(
-            "TL602", "launch-error", "Slurm refused the job or its step; it did not run", seen(refused), fix
-        )
+        return Told("Slurm refused the job or its step; it did not run", seen(refused), fix)
     hit = case.first(_LAUNCH_ERROR_APPTAINER)
     runner, sentence = "Apptainer", "Apptainer could not start the container; no line of training ran"
     if hit is None and case.first(_PYXIS) is not None:
@@ -145,7 +133,7 @@ def _of_cluster(case: Case) -> Diagnosis | None:
             "the image has no such shell, or an ENTRYPOINT that needs it: use `srun "
             "--no-container-entrypoint`, or another"
         )
-    return Diagnosis("TL602", "launch-error", sentence, seen(hit), fix)
+    return Told(sentence, seen(hit), fix)
 
 
 _PODMANS_INIT = LogPattern("o such file", r"catatonit.*failed to exec pid1: No such file")  # ends with 1
@@ -175,7 +163,7 @@ _COMMAND_NOT_STARTED_RUNTIME = LogPattern(
 )  # Podman's 126 and 127 for a refusal
 
 
-def _command_not_started(case: Case) -> Diagnosis | None:
+def _command_not_started(case: Case) -> Told | None:
     """Match 126, 127, the engines' texts, and an image for another CPU; a script may return the codes itself."""
     engine = case.first(_ENGINE, _ENGINE_STAT, _ENGINE_DENIED)
     if engine is None and case.first(_COMMAND_NOT_STARTED_RUNTIME) is not None:
@@ -196,12 +184,10 @@ def _command_not_started(case: Case) -> Diagnosis | None:
         return None
     hits = case.hits(_MISSING, _NO_FILE, _DENIED, _FORMAT)
     shown = case.first(_NO_SHELL) or engine or (hits[-1] if hits else None)
-    return Diagnosis(
-        "TL614", "command-not-started", sentence, seen(shown or f"exit code {case.exit_code}"), fix, LIKELY
-    )
+    return Told(sentence, seen(shown or f"exit code {case.exit_code}"), fix, LIKELY)
 
 
-def _not_there(hit: Hit) -> Diagnosis:
+def _not_there(hit: Hit) -> Told:
     """Return what Slurm and Apptainer say of a program: both look inside of the container, and srun before it too."""
     program = hit.match["program"]
     denied = "ermission denied" in hit.text
@@ -213,7 +199,7 @@ def _not_there(hit: Hit) -> Diagnosis:
         f"srun "
         "looks for it on the submitting host too, so start it by `bash -c '…'`"
     )
-    return Diagnosis("TL614", "command-not-started", sentence, seen(hit), f"`chmod +x {program}`" if denied else fix)
+    return Told(sentence, seen(hit), f"`chmod +x {program}`" if denied else fix)
 
 
 def _not_found(case: Case) -> tuple[str, str]:
@@ -247,7 +233,7 @@ _PARSER = LogPattern(
 )
 
 
-def _arguments_refused(case: Case) -> Diagnosis | None:
+def _arguments_refused(case: Case) -> Told | None:
     """Match the words of argument parsers, which end with 2."""
     hit = case.first(_ARGPARSE, _CLICK, _HYDRA, _OVERRIDE, _PARSER)
     if hit is None and case.exit_code == EXIT_USAGE:
@@ -255,9 +241,7 @@ def _arguments_refused(case: Case) -> Diagnosis | None:
     if hit is None or case.exit_code == 0:
         return None
     program = (hit.match.groupdict().get("program") or "the script").strip()
-    return Diagnosis(
-        "TL675",
-        "arguments-refused",
+    return Told(
         f"{program} does not take the arguments that it was given: {hit.match['words'].strip()}",
         seen(hit),
         f"correct the arguments of command; `{program} --help` lists them"
