@@ -49,6 +49,7 @@ ECHOING = frozenset(
         "ConnectionResetError",
         "ConnectionRefusedError",
         "EOFError",
+        "KeyboardInterrupt",
         "Empty",
     }
 )

@@ -17,6 +17,7 @@ KEPT_CHARACTERS = 12_000
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in (?P<name>.+))?')
 _IN_GROUP = re.compile(r"^ {2,40}[|+] ?(?![+-])")  # what Python puts before the lines of a group of exceptions
 _BOXED = re.compile(r"│ (?P<file>[^:│]{1,300}\.py):(?P<line>\d{1,9}) in (?P<name>[^ │]{1,200})")  # rich's frames
+_SUMMARIES = frozenset({"ChildFailedError", "ProcessRaisedException"})  # another's words follow
 _RAISED = re.compile(
     r"(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (?P<message>.*)|:)?$",
 )
@@ -127,20 +128,24 @@ class Traceback:
             if self.frames and not self.frames[-1].code and line[:1].isspace():
                 self.frames[-1].code = line.strip()
             return True
-        if not line.strip():
-            return not self.frames
-        self._raised(line.strip(), number)
-        return False
+        if not line.strip() or (self.type and not line.strip("=-* ")):
+            return not self.frames or bool(self.type)
+        if self.type:  # its message begins below it
+            self.message = line.strip()
+            return False
+        return self._raised(line.strip(), number)
 
-    def _raised(self, text: str, number: int) -> None:
+    def _raised(self, text: str, number: int) -> bool:
+        """Read what may be its last line, and return whether its message is still to come."""
         found = _RAISED.match(text) if self.frames or HEADER in self.text else None
         if found is None:
-            return
+            return False
         self.type, self.message = found["type"], found["message"] or ""
         self.raised_line, self.raised_text, self.last_line = number, text, number
         self._keep(text)
         if inner := _IN_WORKER.match(self.message):
             self.worker = inner["who"]
+        return not self.message and text.endswith(":") and self.short_type not in _SUMMARIES
 
     def _keep(self, line: str) -> None:
         if len(self.text) < KEPT_CHARACTERS:

@@ -53,6 +53,8 @@ PREFILTERS: tuple[str, ...] = (
     "what():  ",
     "to run as root",
     "Can not execute",
+    "Cannot connect to the Docker",
+    "There are not enough slots",
     "Resource temporarily",
     "Thread ",
     "RLIMIT_NPROC",

@@ -131,7 +131,7 @@ def _memlock(case: Case) -> Told | None:
     )
 
 
-_THREAD_LIMIT_PTHREAD = LogPattern(
+PTHREAD = LogPattern(
     "Resource temporarily", r"pthread_create(?:\(\))? (?:failed|error).*Resource temporarily unavailable"
 )
 _THREAD_LIMIT_GOMP = LogPattern("Thread creation", r"libgomp: Thread creation failed: Resource temporarily unavailable")
@@ -149,7 +149,7 @@ _FORKS = r"popen_fork\.py|os\.fork\(|_fork_exec|subprocess\.py|_start_new_thread
 def _thread_limit(case: Case) -> Told | None:
     """Match EAGAIN of threads and forks; that of torch's allocator is a full /dev/shm."""
     hit = case.first(
-        _THREAD_LIMIT_PTHREAD, _THREAD_LIMIT_GOMP, _PYTHON, _NPROC, _THREAD_LIMIT_CXX, _WHAT, _OMP, _GO, _FORK
+        PTHREAD, _THREAD_LIMIT_GOMP, _PYTHON, _NPROC, _THREAD_LIMIT_CXX, _WHAT, _OMP, _GO, _FORK
     ) or case.first(_EAGAIN, within=_FORKS)
     if hit is None:
         return None

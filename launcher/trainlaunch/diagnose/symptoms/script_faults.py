@@ -109,6 +109,21 @@ _KNOWN = (
         "classes by torch.serialization.add_safe_globals",
     ),
     (
+        re.compile(r"KV cache is needed|Free memory on device|available memory for the cache blocks"),
+        "the GPU has less free memory than the engine wants: end what else holds it (`nvidia-smi`), or lower "
+        "max_model_len and gpu_memory_utilization, or share the model between more GPUs",
+    ),
+    (
+        re.compile(r"CUBLAS_STATUS_NOT_INITIALIZED"),
+        "most often the GPU's memory is full, or an index is out of range: look with `nvidia-smi`, and run once with "
+        "env: {CUDA_LAUNCH_BLOCKING: '1'}",
+    ),
+    (
+        re.compile(r"only supports Ampere"),
+        "this GPU is older than what FlashAttention is written for: go without (attn_implementation='sdpa'), or use "
+        "another GPU",
+    ),
+    (
         re.compile(r"placement group|No available node types"),
         "Ray has not as many free CPUs or GPUs as are asked for, or not on one node: `ray status` shows what it has and"
         " who holds it; ask for less, or start Ray with more (`ray start --num-gpus`)",

@@ -9,6 +9,7 @@ from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, EvidenceLine,
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import more_memory
+from trainlaunch.diagnose.symptoms.limits import PTHREAD
 from trainlaunch.diagnose.symptoms.memory import OUT_OF_MEMORY
 from trainlaunch.exit_codes import EXIT_INTERRUPTED, EXIT_SIGKILL, EXIT_SIGTERM
 from trainlaunch.targets import KUBERNETES
@@ -146,6 +147,8 @@ def _stopped(case: Case) -> Told | None:
 def _by_its_words(case: Case) -> Told | None:
     hit = case.first(_TORCHRUN, _GOT, _SCANCEL)
     interrupted = case.raised is not None and case.raised.type == "KeyboardInterrupt"
+    if interrupted and case.first(PTHREAD) is not None:
+        return None  # OpenBLAS sends SIGINT to itself where it gets no thread
     shown = hit or (case.raised_seen() if interrupted else None)
     if hit is not None and case.first(*OUT_OF_MEMORY) is not None:
         return None  # who is out of memory is cancelled afterwards

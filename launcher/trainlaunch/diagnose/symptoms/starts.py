@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trainlaunch.container.preflight import STOP_MARKER
-from trainlaunch.diagnose.base.case import LIKELY, Case, Symptom, Told, seen
+from trainlaunch.diagnose.base.case import LIKELY, Case, Story, Symptom, Told, seen, told_by
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.exit_codes import (
@@ -62,7 +62,8 @@ _LAUNCH_ERROR_RUNTIME = LogPattern("rror: ", r"^Error: (?:crun|runc): .*OCI (?:p
 _FLAG = LogPattern("rror:", r"^(?:docker|podman): .*(?:unknown flag|invalid argument|invalid reference format)")
 _PYXIS = LogPattern(
     "rror: pyxis",
-    r"pyxis: (?:couldn't start container|failed to import docker image|container start failed|child \d+ failed)",
+    r"pyxis: (?:couldn't start container|failed to (?:import docker image|create container)|container start failed"
+    r"|child \d+ failed|No such file)",
 )
 _ENROOT = LogPattern("rror: pyxis:  ", r"error: pyxis:\s{2,}(?P<words>(?!\[INFO\]).*)")
 _LAUNCH_ERROR_APPTAINER = LogPattern(
@@ -72,8 +73,13 @@ _LAUNCH_ERROR_APPTAINER = LogPattern(
 _REFUSED_BY_SLURM = LogPattern(
     "error: ",
     r"(?:srun|salloc|sbatch): error: (?P<words>(?:Unable to (?:create step|allocate resources|confirm allocation)"
-    r"|Batch job submission failed).*)",
+    r"|Batch job submission failed|MPI: Cannot create context).*)",
 )
+_NO_DAEMON = LogPattern("Cannot connect to the Docker", r"Cannot connect to the Docker daemon at (?P<where>\S+?)\.? ")
+_NO_SOCKET = LogPattern(
+    "enied", r"permission denied while trying to connect to the (?:Docker daemon socket|docker API)"
+)
+_SLOTS = LogPattern("There are not enough slots")
 _ROOT = LogPattern("to run as root", r"mpirun has detected an attempt to run as root")
 PODMANS = frozenset({EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND})  # where its runtime refuses the container
 
@@ -110,14 +116,37 @@ def _launch_error(case: Case) -> Told | None:
     )
 
 
+_REFUSALS = (
+    Story(
+        (_ROOT,),
+        "mpirun does not start anything as root",
+        "pass `--allow-run-as-root` to mpirun, or let the container run as another user",
+    ),
+    Story(
+        (_SLOTS,),
+        "mpirun was asked for more processes than its hosts have slots",
+        "lower -np, or state the slots (`--host NODE:8`); `--oversubscribe` shares the cores",
+    ),
+    Story(
+        (_REFUSED_BY_SLURM,), "Slurm refused the job or its step; it did not run", "change what Slurm names: <words>"
+    ),
+    Story(
+        (_NO_DAEMON,),
+        "no Docker daemon answers at <where>; no container was started",
+        "start it (`sudo systemctl start docker`), or choose the engine that runs (`docker context ls`, DOCKER_HOST)",
+    ),
+    Story(
+        (_NO_SOCKET,),
+        "this user may not speak to the Docker daemon; no container was started",
+        "let an administrator add the user to the group docker (then log in again), or use rootless Docker or Podman",
+    ),
+)
+
+
 def _of_cluster(case: Case) -> Told | None:
     """Match pyxis and Apptainer: the last of their lines that says what failed."""
-    if (refused := case.first(_ROOT)) is not None:
-        fix = "pass `--allow-run-as-root` to mpirun, or let the container run as another user"
-        return Told("mpirun does not start anything as root", seen(refused), fix)
-    if (refused := case.first(_REFUSED_BY_SLURM)) is not None:
-        fix = f"change what Slurm names: {refused.match['words'].strip()}"
-        return Told("Slurm refused the job or its step; it did not run", seen(refused), fix)
+    if (refused := told_by(case, _REFUSALS)) is not None:
+        return refused
     hit = case.first(_LAUNCH_ERROR_APPTAINER)
     runner, sentence = "Apptainer", "Apptainer could not start the container; no line of training ran"
     if hit is None and case.first(_PYXIS) is not None:
@@ -145,6 +174,9 @@ _NO_FILE = LogPattern("o such file", beside=True)
 _DENIED = LogPattern("enied", r"[Pp]ermission denied", beside=True)
 _FORMAT = LogPattern("rror", r"[Ee]xec format error")
 _SCRIPT = LogPattern("ot found", r"^script: .*not found")
+_COMMAND = LogPattern(
+    "ot found", r"^(?:\S+: )?(?:line \d+: |\d+: )?(?P<program>[\w./+-]{1,200}): (?:command )?not found$", beside=True
+)
 _INTERPRETER = LogPattern("ot found", r"exec: (?:line \d+: )?/.*not found")
 _ENGINE = LogPattern("ot found", r'exec: "[^"]+": executable file not found')
 _ENGINE_STAT = LogPattern("o such file", r'exec: "[^"]+": stat .*no such file')
@@ -175,11 +207,11 @@ def _command_not_started(case: Case) -> Told | None:
     if wrong_cpu is not None and case.exit_code != 0:
         sentence = "the program is built for another CPU than this machine's, or is a script without a `#!` line"
         fix = "use an image for this platform (`docker image inspect -f '{{.Architecture}}' IMAGE`), or add `#!/bin/sh`"
-    elif case.exit_code == EXIT_NOT_FOUND or engine is not None or (case.exit_code == 1 and case.first(_PODMANS_INIT)):
-        sentence, fix = _not_found(case)
-    elif case.exit_code == EXIT_NOT_EXECUTABLE:
+    elif case.exit_code == EXIT_NOT_EXECUTABLE or (engine is not None and _ENGINE_DENIED.found_in(engine.text)):
         sentence = "the command was found and could not be executed"
         fix = "give it execute permission (`chmod +x`), or start it with its interpreter, like [python, train.py]"
+    elif case.exit_code == EXIT_NOT_FOUND or engine is not None or (case.exit_code == 1 and case.first(_PODMANS_INIT)):
+        sentence, fix = _not_found(case)
     else:
         return None
     hits = case.hits(_MISSING, _NO_FILE, _DENIED, _FORMAT)
@@ -212,7 +244,9 @@ def _not_found(case: Case) -> tuple[str, str]:
     fix = f"correct the first word of command, or install it {place}; it is looked up on {whose} PATH"
     if case.first(_INTERPRETER):
         fix += "; of a script it may be the `#!` interpreter that is missing"
-    return f"the command was not found {place}", fix
+    named = case.hits(_COMMAND)
+    which = f" {named[-1].match['program']}" if named else ""
+    return f"the command{which} was not found {place}", fix
 
 
 _ARGPARSE = LogPattern(
