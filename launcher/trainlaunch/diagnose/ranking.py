@@ -113,8 +113,8 @@ def ranked(case: Case) -> tuple[Diagnosis, ...]:
     if case.account.explains_itself:
         causes, echoes = _by_exception(case, found, causes, echoes)
         harmless = [each for each in harmless if each not in causes]
-    if not causes and echoes:
-        causes, echoes = echoes[:1], echoes[1:]
+    if echoes and (not causes or (echoes[0].confidence == CERTAIN and _all_possible(causes))):
+        causes, echoes = [*echoes[:1], *causes], echoes[1:]
     if not causes:
         shown = {seen.line for each in harmless for seen in each.evidence if seen.line}
         ended = [each for each in found if each.symptom == "rank-ended"]
@@ -140,6 +140,10 @@ def _by_exception(
     return causes, [each for each in echoes if each not in causes]
 
 
+def _all_possible(causes: list[Diagnosis]) -> bool:
+    return all(each.confidence == POSSIBLE for each in causes)
+
+
 def _stands_in_end(case: Case, diagnosis: Diagnosis) -> bool:
     """Whether a finding is of the exception that ended the run, or of somebody who watched it."""
     lines = [each.line for each in diagnosis.evidence if each.source == "log"]
@@ -152,6 +156,8 @@ def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
     account, code = case.account, case.exit_code
     if not diagnosis.evidence or any(each.source != "log" for each in diagnosis.evidence):
         return diagnosis
+    if all(each.line > account.last_line > 0 for each in diagnosis.evidence):
+        return diagnosis  # it stands below all that was caught
     if account.was_handled and diagnosis.symptom not in HARMLESS | {"unknown"}:
         return None
     if not account.went_on:
@@ -164,7 +170,7 @@ def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
         return None if dropped else replace(diagnosis, confidence=POSSIBLE)
     if diagnosis.symptom in LAST_RESORTS:
         return replace(diagnosis, confidence=POSSIBLE)
-    return replace(diagnosis, confidence=LIKELY) if diagnosis.confidence == CERTAIN else diagnosis
+    return replace(diagnosis, confidence=LIKELY if diagnosis.confidence == CERTAIN else POSSIBLE)
 
 
 def _after_prose(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
