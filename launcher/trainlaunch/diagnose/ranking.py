@@ -83,6 +83,8 @@ LAST_RESORTS = frozenset({"rank-ended", "python-exception", "own-exit-code", "un
 WITH_SUCCESS = frozenset({"oom-killed", "ray-shm", "iterable-length", "oversubscription", "benign"})
 # They name an exception that a process of the job passed on.
 WRAPPING = frozenset({"worker-exception", "pin-memory-thread"})
+# What a rank's exit code, as torchrun tells it, stands for by itself; NCCL's watchdog sends SIGABRT to its own.
+OF_SIGNALS = {-9: "killed-from-outside", -15: "killed-from-outside", -11: "worker-segfault"}
 KILLED = frozenset({EXIT_SIGKILL, EXIT_SIGTERM})
 # What ends in one of these signals; a log that went on after anything else does not tell who sent it.
 KILLS = frozenset(
@@ -113,6 +115,9 @@ def ranked(case: Case) -> tuple[Diagnosis, ...]:
     if case.account.explains_itself:
         causes, echoes = _by_exception(case, found, causes, echoes)
         harmless = [each for each in harmless if each not in causes]
+    if not causes:
+        causes = _of_failed_rank(case, found)
+        echoes = [each for each in echoes if each not in causes]
     if echoes and (not causes or (echoes[0].confidence == CERTAIN and _all_possible(causes))):
         causes, echoes = [*echoes[:1], *causes], echoes[1:]
     if not causes:
@@ -138,6 +143,15 @@ def _by_exception(
     plain = [each for each in found if each.symptom == "python-exception"]
     causes = own or wrapped or plain or causes
     return causes, [each for each in echoes if each not in causes]
+
+
+def _of_failed_rank(case: Case, found: list[Diagnosis]) -> list[Diagnosis]:
+    """Return what is said of the rank that torchrun saw fail first, where only the others lost a peer."""
+    failed = case.account.failed
+    if failed is None:
+        return []
+    name = OF_SIGNALS.get(failed.code, "rank-ended" if failed.code > 0 and case.account.failed_in_silence else "")
+    return [each for each in found if each.symptom == name]
 
 
 def _all_possible(causes: list[Diagnosis]) -> bool:

@@ -131,6 +131,12 @@ class Account:
         """Whether the end is an exception of a kind that needs no other reason."""
         return self.root is not None and not is_echo(self.root)
 
+    @property
+    def failed_in_silence(self) -> bool:
+        """Whether ranks say something of the end, and the one that torchrun saw fail first is not among them."""
+        ranks = {rank_of(each.owner) for each in self._end} - {""}
+        return self.failed is not None and bool(ranks) and self.failed.rank not in ranks
+
     def holds(self, line: int, *, message: bool = True) -> bool:
         """Whether a line is part of the exception that ended the run, its chain and the rest of its message."""
         return any(first <= line <= (last if message else last - TAIL) for first, last in self._span)

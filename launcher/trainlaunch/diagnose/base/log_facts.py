@@ -118,6 +118,9 @@ class Traceback:
         if self.lines > MAX_LINES:
             return False
         line = _IN_GROUP.sub("", line, count=1) if line.lstrip()[:1] in {"|", "+"} else line
+        if self.type and line.strip("=-* "):  # its message begins below it
+            self.message, self.last_line = line.strip(), number
+            return False
         if frame := _FRAME.match(line) or _BOXED.match(line):
             self._keep(line)
             self.frames.append(Frame(frame["file"], int(frame["line"]), frame["name"] or ""))
@@ -128,11 +131,8 @@ class Traceback:
             if self.frames and not self.frames[-1].code and line[:1].isspace():
                 self.frames[-1].code = line.strip()
             return True
-        if not line.strip() or (self.type and not line.strip("=-* ")):
+        if self.type or not line.strip():
             return not self.frames or bool(self.type)
-        if self.type:  # its message begins below it
-            self.message = line.strip()
-            return False
         return self._raised(line.strip(), number)
 
     def _raised(self, text: str, number: int) -> bool:

@@ -14,6 +14,7 @@ from trainlaunch.diagnose.symptoms.memory import OUT_OF_MEMORY
 from trainlaunch.exit_codes import EXIT_INTERRUPTED, EXIT_SIGKILL, EXIT_SIGTERM
 from trainlaunch.targets import KUBERNETES
 
+_BY_CODE = {-9: "SIGKILL", -15: "SIGTERM"}  # as torchrun tells a rank's
 _SIGNALS = {EXIT_SIGKILL: "SIGKILL", EXIT_SIGTERM: "SIGTERM"}
 _RANK = LogPattern("SIG", r"Signal (?:9|15) \(SIG(?:KILL|TERM)\) received by PID")
 _EXITCODE = LogPattern("exitcode", r"\bexitcode *[:=] *-(?:9|15)\b")
@@ -80,18 +81,18 @@ def _process(case: Case, hit: Hit | None) -> Told:
             "for `Out of memory` in `sudo dmesg`; Ray itself does not know which it was",
             POSSIBLE,
         )
-    if hit is not None and _ASKED.search(hit.text):
-        return Told(
-            "a process of the job was ended by a signal from outside, as by a stop of the job",
-            seen(hit),
-            _look(case, "SIGTERM"),
-            POSSIBLE,
-        )
+    failed = case.account.failed
+    name = _BY_CODE.get(failed.code, "") if failed is not None else ""
+    who = f"rank {failed.rank}" if failed is not None and name else "a process of the job"
+    asked = name == "SIGTERM" or (not name and hit is not None and _ASKED.search(hit.text) is not None)
+    why = "ended by a signal from outside, as by a stop of the job"
+    if not asked:
+        why = "killed by a signal from outside, for memory most often"
     return Told(
-        "a process of the job was killed by a signal from outside, for memory most often",
+        f"{who} was {why}",
         seen(hit),
-        _look(case, "SIGKILL"),
-        POSSIBLE,
+        _look(case, "SIGTERM" if asked else "SIGKILL"),
+        LIKELY if name else POSSIBLE,
     )
 
 
