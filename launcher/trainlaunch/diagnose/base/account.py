@@ -123,7 +123,7 @@ class Account:
     @property
     def was_handled(self) -> bool:
         """Whether the last words, or those after them, say how the run goes on."""
-        own = (each.text.encode() for each in self._end if each.traceback is None)
+        own = (each.text for each in self._end if each.traceback is None)
         return self._handled_after(self.last_line) or any(map(GOES_ON.search, own))
 
     @property
@@ -256,7 +256,7 @@ class Account:
 
 
 def _is_handled(text: str) -> bool:
-    return GOES_ON.search(text.encode()) is not None or WARNED.search(text) is not None
+    return GOES_ON.search(text) is not None or WARNED.search(text) is not None
 
 
 def _ends(traceback: Traceback) -> bool:

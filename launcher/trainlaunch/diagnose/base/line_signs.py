@@ -6,17 +6,17 @@ import re
 
 # What a run prints that does its work: a count beside a word of training, a bar, a rate.
 WORKS = re.compile(
-    rb"(?i)\b(?:epoch|(?:global_)?steps?|iter(?:ation)?s?|batch(?:es)?|(?:train|val|eval)?_?loss|lr|acc(?:uracy)?|ppl|"
-    rb"samples?|tokens|throughput|reward)\b[\"':=#(\[ ]{1,4}\d|\d%\||\b(?:it/s|s/it)\b|\b(?:batch size|rank) \d+\s*$"
-    rb"|^ *Normal +(?:Started|Pulled|Scheduled|Created) "
-    rb"|^(?:saved|saving|loaded|downloaded|resum(?:ed|ing)|restored|validating|evaluating|training) "
+    r"(?i)\b(?:epoch|(?:global_)?steps?|iter(?:ation)?s?|batch(?:es)?|(?:train|val|eval)?_?loss|lr|acc(?:uracy)?|ppl|"
+    r"samples?|tokens|throughput|reward)\b[\"':=#(\[ ]{1,4}\d|\d%\||\b(?:it/s|s/it)\b|\b(?:batch size|rank) \d+\s*$"
+    r"|^ *Normal +(?:Started|Pulled|Scheduled|Created) "
+    r"|^(?:saved|saving|loaded|downloaded|resum(?:ed|ing)|restored|validating|evaluating|training) "
 )
 # What a program says that goes on after an error.
 GOES_ON = re.compile(
-    rb"(?i)\bretry(?:ing)? (?!: |count|limit)|\b(?:re)?trying (?!to )|\bfall(?:s|ing)? ?back\b|\bignor(?:ed?|ing)\b|"
-    rb"\b(?:will|and) continue\b|\bcontinuing\b|\bskipp(?:ed|ing)\b|\bfrom scratch\b|\brecovered\b|\bhandled\b|"
-    rb"\busing \S.{0,40} (?:instead|in ?stead)|\busing (?:the |a )?(?:slow|default|cpu)|\bdevice cpu\b|"
-    rb"\brestarting the \w+|\b(?:attempt|try) \d+ of \d+"
+    r"(?i)\bretry(?:ing)? (?!: |count|limit)|\b(?:re)?trying (?!to )|\bfall(?:s|ing)? ?back\b|\bignor(?:ed?|ing)\b|"
+    r"\b(?:will|and) continue\b|\bcontinuing\b|\bskipp(?:ed|ing)\b|\bfrom scratch\b|\brecovered\b|\bhandled\b|"
+    r"\busing \S.{0,40} (?:instead|in ?stead)|\busing (?:the |a )?(?:slow|default|cpu)|\bdevice cpu\b|"
+    r"\brestarting the \w+|\b(?:attempt|try) \d+ of \d+"
 )
 WARNED = re.compile(r"\b(?:User|Future|Runtime|Deprecation)Warning: ")
 # Prose without a number; what stands below an error and belongs to it, or comes of it, names one or gives advice.

@@ -147,11 +147,10 @@ class Scanner:
         """Return the sign of a run that goes on, None for any other line; one of mere prose is noted."""
         if shape in self._signless:
             return None
-        raw = raw[:MAX_CHARACTERS]
-        handled = GOES_ON.search(raw) is not None
-        line, owner = unprefixed(raw.decode("utf-8", "replace"))
+        line, owner = unprefixed(raw[:MAX_CHARACTERS].decode("utf-8", "replace"))
+        handled = GOES_ON.search(line) is not None
         if (line[:1] not in {" ", "\t"} or line.lstrip().startswith("Normal ")) and not opens(line):
-            if handled or WORKS.search(raw):
+            if handled or WORKS.search(line):
                 return WentOn(number, owner, handled)
             if is_prose(line):
                 self._facts.prose.append(number)
