@@ -7,8 +7,8 @@
     python bench/confusion.py --all                    the three of them
     python bench/confusion.py --output json
 
-A row is right when its first symptom is one that it accepts, partly where that stands further down or is only
-possible, silent where nothing is named, else wrong. Rows that accept nothing by name are listed for a person.
+A row is right when its first symptom is one that it accepts, or where it wants nothing and nothing is certain; partly
+where that stands further down or is only possible, silent where nothing is named, else wrong. Rows that accept nothing by name are listed for a person.
 Ten ordinary logs without an exit code follow: they name nothing certain.
 """
 
@@ -54,6 +54,8 @@ def answered(row: dict[str, Any], put: str, log: str) -> Answer:
         verdict = "right"
     elif set(got) & set(accepted) and causes[0].confidence == "possible":
         verdict = "partly"
+    if row.get("nothing") and verdict in {"wrong", "silent"}:
+        verdict = "wrong" if any(each.confidence == "certain" for each in causes) else "right"
     elif not accepted:
         verdict = ""
     return Answer(row["id"], row.get("topic", row["kind"]), put, accepted, got, verdict)
@@ -101,7 +103,7 @@ def ordinary() -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table, and return 1 where a row is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("files", nargs="*", type=Path, default=[CASES / "cases.jsonl", CASES / "reports.jsonl"])
+    parser.add_argument("files", nargs="*", type=Path, default=sorted(CASES.glob("*.jsonl")))
     parser.add_argument("--output", choices=("text", "json"), default="text")
     parser.add_argument("--harmless", type=int, default=0, metavar="LINES")
     parser.add_argument("--caught", action="store_true")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
 
 import pytest
 from trainlaunch.diagnose import all_causes
+from trainlaunch.diagnose.base.case import CERTAIN
 from trainlaunch.diagnose.base.evidence import Evidence
 
-from tests.diagnose.corpus import DRESSES, dressed, evidence_for, generated, harmless, rows
+from tests.diagnose.corpus import CASES, DRESSES, dressed, evidence_for, generated, harmless, rows, rows_of
 from tests.sampling import diagonals, every
 
 ROWS = rows()
+ENDS = rows_of(CASES / "ends.jsonl")
 
 
 def first(evidence: Evidence) -> str:
@@ -36,6 +38,24 @@ def test_a_cause_is_found_among_ten_thousand_harmless_lines_on_either_side(name:
     assert found[0].symptom in row["symptom"]
     lines = [seen.line for seen in found[0].evidence if seen.source == "log"]
     assert all(10_000 < line <= 10_000 + len(row["input"].splitlines()) for line in lines)
+
+
+def answered_wrong(put: Callable[[str], str]) -> list[tuple[str, list[str]]]:
+    """Return the ends that are not told by their own words, with what is said of them."""
+    wrong = []
+    for name, row in ENDS.items():
+        causes = [each for each in all_causes(evidence_for(row, put(row["input"]))) if each.symptom != "unknown"]
+        named = [each.symptom for each in causes]
+        silent = row["nothing"] and all(each.confidence != CERTAIN for each in causes)
+        if not silent and named[:1] != [each for each in row["symptom"] if each in named[:1]]:
+            wrong.append((name, named))
+    return wrong
+
+
+@pytest.mark.parametrize("dress", ["plain", "kubectl", "docker file"])
+def test_an_end_is_told_by_its_own_words_or_not_at_all(dress: str) -> None:
+    """What was quoted, caught, warned of, or printed as help names nothing certain."""
+    assert answered_wrong(lambda log: dressed(log, dress)) == []
 
 
 def not_found_in(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.log_patterns import unprefixed
+from trainlaunch.diagnose.base.line_prefixes import unprefixed
 
 OWN = "  RuntimeError: [0] of 3: 4 | 5"  # indented, and with what would be a prefix at its beginning
 OWNERS = {

@@ -87,8 +87,7 @@ def explain_live(evidence: Evidence) -> tuple[Diagnosis, ...]:
     hang = explain_hang(evidence)
     found = [] if hang is None else [hang]
     if evidence.look is not None:
-        asked = (BY_NAME[each].diagnose_live for each in LIVE)
-        seen = (each(case, evidence.look) for each in asked if each is not None)
+        seen = (BY_NAME[each].diagnose(case, evidence.look) for each in LIVE)
         found += [each for each in seen if each is not None]
     first = {each.symptom.removesuffix("-hang"): each for each in reversed(found)}  # a hang says what is full as well
     return tuple(each.redacted(evidence.redact) for each in reversed(first.values()))

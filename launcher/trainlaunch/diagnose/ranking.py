@@ -17,6 +17,7 @@ from trainlaunch.diagnose.symptoms import (
     clusters,
     full_shm,
     gpu_faults,
+    hubs,
     images,
     limits,
     loading,
@@ -41,6 +42,7 @@ FAMILIES = (
     gpu_faults,
     rank_faults,
     images,
+    hubs,
     worker_faults,
     loading,
     script_faults,
@@ -81,6 +83,8 @@ LAST_RESORTS = frozenset({"rank-ended", "python-exception", "own-exit-code", "un
 WITH_SUCCESS = frozenset({"oom-killed", "ray-shm", "iterable-length", "oversubscription", "benign"})
 # They name an exception that a process of the job passed on.
 WRAPPING = frozenset({"worker-exception", "pin-memory-thread"})
+# What a rank's exit code, as torchrun tells it, stands for by itself; NCCL's watchdog sends SIGABRT to its own.
+OF_SIGNALS = {-9: "killed-from-outside", -15: "killed-from-outside", -11: "worker-segfault"}
 KILLED = frozenset({EXIT_SIGKILL, EXIT_SIGTERM})
 # What ends in one of these signals; a log that went on after anything else does not tell who sent it.
 KILLS = frozenset(
@@ -111,8 +115,11 @@ def ranked(case: Case) -> tuple[Diagnosis, ...]:
     if case.account.explains_itself:
         causes, echoes = _by_exception(case, found, causes, echoes)
         harmless = [each for each in harmless if each not in causes]
-    if not causes and echoes:
-        causes, echoes = echoes[:1], echoes[1:]
+    if not causes:
+        causes = _of_failed_rank(case, found)
+        echoes = [each for each in echoes if each not in causes]
+    if echoes and (not causes or (echoes[0].confidence == CERTAIN and _all_possible(causes))):
+        causes, echoes = [*echoes[:1], *causes], echoes[1:]
     if not causes:
         shown = {seen.line for each in harmless for seen in each.evidence if seen.line}
         ended = [each for each in found if each.symptom == "rank-ended"]
@@ -138,6 +145,19 @@ def _by_exception(
     return causes, [each for each in echoes if each not in causes]
 
 
+def _of_failed_rank(case: Case, found: list[Diagnosis]) -> list[Diagnosis]:
+    """Return what is said of the rank that torchrun saw fail first, where only the others lost a peer."""
+    failed = case.account.failed
+    if failed is None:
+        return []
+    name = OF_SIGNALS.get(failed.code, "rank-ended" if failed.code > 0 and case.account.failed_in_silence else "")
+    return [each for each in found if each.symptom == name]
+
+
+def _all_possible(causes: list[Diagnosis]) -> bool:
+    return all(each.confidence == POSSIBLE for each in causes)
+
+
 def _stands_in_end(case: Case, diagnosis: Diagnosis) -> bool:
     """Whether a finding is of the exception that ended the run, or of somebody who watched it."""
     lines = [each.line for each in diagnosis.evidence if each.source == "log"]
@@ -150,10 +170,12 @@ def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
     account, code = case.account, case.exit_code
     if not diagnosis.evidence or any(each.source != "log" for each in diagnosis.evidence):
         return diagnosis
+    if all(each.line > account.last_line > 0 for each in diagnosis.evidence):
+        return diagnosis  # it stands below all that was caught
     if account.was_handled and diagnosis.symptom not in HARMLESS | {"unknown"}:
         return None
     if not account.went_on:
-        return diagnosis
+        return _after_prose(case, diagnosis)
     if (code in KILLED or case.evidence.oom_killed) and diagnosis.symptom not in KILLS:
         return None
     if code is None:
@@ -161,6 +183,18 @@ def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
         dropped = quoted or diagnosis.symptom in ECHOES | LAST_RESORTS
         return None if dropped else replace(diagnosis, confidence=POSSIBLE)
     if diagnosis.symptom in LAST_RESORTS:
+        return replace(diagnosis, confidence=POSSIBLE)
+    return replace(diagnosis, confidence=LIKELY if diagnosis.confidence == CERTAIN else POSSIBLE)
+
+
+def _after_prose(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
+    """Return a finding as sure as it is where somebody went on to speak of something else."""
+    if not case.account.spoke_after(max(each.line for each in diagnosis.evidence)):
+        return diagnosis
+    if case.exit_code in KILLED and diagnosis.symptom not in KILLS:
+        return None
+    raised = any(case.account.raised_at(each.line) for each in diagnosis.evidence)
+    if case.exit_code is None and not raised and diagnosis.symptom not in KILLS:
         return replace(diagnosis, confidence=POSSIBLE)
     return replace(diagnosis, confidence=LIKELY) if diagnosis.confidence == CERTAIN else diagnosis
 

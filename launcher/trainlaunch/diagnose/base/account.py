@@ -10,18 +10,19 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from trainlaunch.diagnose.base.line_signs import GOES_ON, WARNED
 from trainlaunch.diagnose.base.log_facts import HEADER, Hit, LogFacts, Traceback
-from trainlaunch.diagnose.base.log_patterns import GOES_ON, WARNED, LogPattern
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 FAR = 400  # lines between two texts that don't belong to one end
 NEAR = 40  # lines before a lost peer, within which the peer said why it ended
 TAIL = 12  # lines of a message after its first
 OPENED = LogPattern(HEADER, beside=True)  # no symptom asks for it: a traceback begins where a text is looked for
-RESTARTED = LogPattern("attempts left", r"\d{1,6}/\d{1,6} attempts left; will restart worker group", beside=True)
-ROOT_CAUSE = LogPattern("first observed failure", r"Root Cause \(first observed failure\)", beside=True)
+RESTARTED = LogPattern("FAILED. ", r"\d{1,6}/\d{1,6} attempts left; will restart worker group", beside=True)
+ROOT_CAUSE = LogPattern("Root Cause (", r"Root Cause \(first observed failure\)", beside=True)
 RANK = LogPattern("local_rank: ", r"^\s*rank +: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)", beside=True)
 FAILED = LogPattern(
-    "local_rank: ", r"failed \(exitcode: (?P<code>-?\d{1,5})\) local_rank: (?P<local>\d{1,4}) \(pid: \d{1,9}\)"
+    "exitcode", r"failed \(exitcode: (?P<code>-?\d{1,5})\) local_rank: (?P<local>\d{1,4}) \(pid: \d{1,9}\)"
 )
 CODE = LogPattern("exitcode", r"^\s*exitcode +: (?P<code>-?\d{1,5}) \(pid: \d{1,9}\)", beside=True)
 _SUMMARY = re.compile(r"^\s*(?:exitcode +: -?\d{1,5} \(pid|traceback +: )")
@@ -39,6 +40,7 @@ ECHOING = frozenset(
         "WorkerCrashedError",
         "RayTaskError",
         "RayActorError",
+        "RaySystemError",
         "ActorDiedError",
         "ProcessRaisedException",
         "ProcessExitedException",
@@ -47,6 +49,7 @@ ECHOING = frozenset(
         "ConnectionResetError",
         "ConnectionRefusedError",
         "EOFError",
+        "KeyboardInterrupt",
         "Empty",
     }
 )
@@ -113,16 +116,26 @@ class Account:
         """Whether the run printed what only one prints that works, after all that it said of an end."""
         return any(each.line > self.last_line for each in self._facts.went_on)
 
+    def spoke_after(self, line: int) -> bool:
+        """Whether somebody said something after a line that is neither of an error nor of its consequences."""
+        return any(each > line for each in self._facts.prose)
+
     @property
     def was_handled(self) -> bool:
         """Whether the last words, or those after them, say how the run goes on."""
-        own = (each.text.encode() for each in self._end if each.traceback is None)
+        own = (each.text for each in self._end if each.traceback is None)
         return self._handled_after(self.last_line) or any(map(GOES_ON.search, own))
 
     @property
     def explains_itself(self) -> bool:
         """Whether the end is an exception of a kind that needs no other reason."""
         return self.root is not None and not is_echo(self.root)
+
+    @property
+    def failed_in_silence(self) -> bool:
+        """Whether ranks say something of the end, and the one that torchrun saw fail first is not among them."""
+        ranks = {rank_of(each.owner) for each in self._end} - {""}
+        return self.failed is not None and bool(ranks) and self.failed.rank not in ranks
 
     def holds(self, line: int, *, message: bool = True) -> bool:
         """Whether a line is part of the exception that ended the run, its chain and the rest of its message."""
@@ -243,7 +256,7 @@ class Account:
 
 
 def _is_handled(text: str) -> bool:
-    return GOES_ON.search(text.encode()) is not None or WARNED.search(text) is not None
+    return GOES_ON.search(text) is not None or WARNED.search(text) is not None
 
 
 def _ends(traceback: Traceback) -> bool:

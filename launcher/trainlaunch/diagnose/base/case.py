@@ -13,6 +13,7 @@ from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.targets import KUBERNETES
 
 CERTAIN = "certain"
 LIKELY = "likely"
@@ -112,6 +113,17 @@ class Case:
         own = RunEvent(self.evidence.reason, self.evidence.words)
         return next((each for each in (own, *self.evidence.events) if each.reason and each.reason in reasons), None)
 
+    def noted(self, *reasons: str) -> EvidenceLine | None:
+        """Return such a thing as evidence."""
+        event = self.event(*reasons)
+        return None if event is None else EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": "))
+
+    def by_target(self, pod: str, container: str, host: str) -> str:
+        """Return what is so of the run's target."""
+        if self.evidence.target == KUBERNETES.name:
+            return pod
+        return container if self.evidence.where.starts_container else host
+
     @property
     def raised(self) -> Traceback | None:
         """The exception that ended the script, of the rank that ended first, as far as its log shows."""
@@ -151,19 +163,35 @@ def place_in_script(traceback: Traceback) -> str:
     return f" at {frame.file}:{frame.line}" if frame is not None else ""
 
 
+class Told(NamedTuple):
+    """What a symptom tells of a run, in the terms of `Diagnosis`."""
+
+    sentence: str
+    evidence: tuple[EvidenceLine, ...]
+    fix: str
+    confidence: str = CERTAIN
+    commands: tuple[str, ...] = ()
+
+
 class Symptom(NamedTuple):
-    """A symptom: `diagnose` is asked about an end, `diagnose_live` about what shows in a run that goes on."""
+    """A symptom: `tell` is asked about an end, `tell_live` about what shows in a run that goes on."""
 
     code: str
     name: str
-    diagnose: Callable[[Case], Diagnosis | None]
-    diagnose_live: Callable[[Case, ContainerSnapshot], Diagnosis | None] | None = None
+    tell: Callable[[Case], Told | None]
+    tell_live: Callable[[Case, ContainerSnapshot], Told | None] = lambda case, look: None
+
+    def diagnose(self, case: Case, look: ContainerSnapshot | None = None) -> Diagnosis | None:
+        """Return what it tells of an end, or with a look of a run that goes on; None where it is not the cause."""
+        told = self.tell(case) if look is None else self.tell_live(case, look)
+        return None if told is None else Diagnosis(self.code, self.name, *told)
 
 
 class Story(NamedTuple):
     """One way in which a symptom shows: its texts, what happened, what to type.
 
-    `sentence` and `fix` may name groups of the text's match; `within` is found in the traceback around it.
+    `sentence` and `fix` may name groups of the text's match; `within` is found in the traceback around it, `also` are
+    texts that are shown beside it. `reasons` are a cluster's words for the same, which count more than a text.
     """
 
     texts: tuple[LogPattern, ...]
@@ -172,21 +200,26 @@ class Story(NamedTuple):
     confidence: str = CERTAIN
     commands: tuple[str, ...] = ()
     within: str = ""
+    also: tuple[LogPattern, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def told_by(case: Case, stories: tuple[Story, ...]) -> Told | None:
+    """Return what the first of these stories tells that a run has a text of."""
+    for story in stories:
+        noted = case.noted(*story.reasons)
+        hit = case.first(*story.texts, within=story.within) if noted is None else None
+        if hit is not None or noted is not None:
+            groups = {key: value or "" for key, value in (hit.match.groupdict() if hit else {}).items()}
+            sentence, fix = (_filled(each, groups) for each in (story.sentence, story.fix))
+            shown = seen(noted or hit, *map(case.first, story.also))
+            return Told(sentence, shown, fix, story.confidence, story.commands)
+    return None
 
 
 def of_stories(code: str, name: str, stories: tuple[Story, ...]) -> Symptom:
     """Return a symptom that any of these stories tells; the first story counts."""
-
-    def diagnose(case: Case) -> Diagnosis | None:
-        for story in stories:
-            hit = case.first(*story.texts, within=story.within)
-            if hit is not None:
-                told = {key: value or "" for key, value in hit.match.groupdict().items()}
-                sentence, fix = (_filled(each, told) for each in (story.sentence, story.fix))
-                return Diagnosis(code, name, sentence, seen(hit), fix, story.confidence, story.commands)
-        return None
-
-    return Symptom(code, name, diagnose)
+    return Symptom(code, name, lambda case: told_by(case, stories))
 
 
 def _filled(text: str, groups: dict[str, str]) -> str:

@@ -15,6 +15,9 @@ HEADER = "Traceback (most recent call last)"
 MAX_LINES = 300  # of one traceback; a recursion's thousand frames say the same as its first
 KEPT_CHARACTERS = 12_000
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in (?P<name>.+))?')
+_IN_GROUP = re.compile(r"^ {2,40}[|+] ?(?![+-])")  # what Python puts before the lines of a group of exceptions
+_BOXED = re.compile(r"│ (?P<file>[^:│]{1,300}\.py):(?P<line>\d{1,9}) in (?P<name>[^ │]{1,200})")  # rich's frames
+_SUMMARIES = frozenset({"ChildFailedError", "ProcessRaisedException"})  # another's words follow
 _RAISED = re.compile(
     r"(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (?P<message>.*)|:)?$",
 )
@@ -114,31 +117,35 @@ class Traceback:
         line = line[self.indent :] if line[: self.indent].isspace() else line
         if self.lines > MAX_LINES:
             return False
-        stripped = line.lstrip("+| ") if line.startswith(("  |", "  +")) else line
-        if frame := _FRAME.match(line):
+        line = _IN_GROUP.sub("", line, count=1) if line.lstrip()[:1] in {"|", "+"} else line
+        if self.type and line.strip("=-* "):  # its message begins below it
+            self.message, self.last_line = line.strip(), number
+            return False
+        if frame := _FRAME.match(line) or _BOXED.match(line):
             self._keep(line)
             self.frames.append(Frame(frame["file"], int(frame["line"]), frame["name"] or ""))
             del self.frames[40:-40]
             return True
-        if line[:1] in {" ", "\t"} and stripped == line:
+        if line[:1] in {" ", "\t", "│", "╰"}:
             self._keep(line)
-            if self.frames and not self.frames[-1].code:
+            if self.frames and not self.frames[-1].code and line[:1].isspace():
                 self.frames[-1].code = line.strip()
             return True
-        if not stripped.strip():
-            return not self.frames
-        self._raised(stripped.strip(), number)
-        return False
+        if self.type or not line.strip():
+            return not self.frames or bool(self.type)
+        return self._raised(line.strip(), number)
 
-    def _raised(self, text: str, number: int) -> None:
+    def _raised(self, text: str, number: int) -> bool:
+        """Read what may be its last line, and return whether its message is still to come."""
         found = _RAISED.match(text) if self.frames or HEADER in self.text else None
         if found is None:
-            return
+            return False
         self.type, self.message = found["type"], found["message"] or ""
         self.raised_line, self.raised_text, self.last_line = number, text, number
         self._keep(text)
         if inner := _IN_WORKER.match(self.message):
             self.worker = inner["who"]
+        return not self.message and text.endswith(":") and self.short_type not in _SUMMARIES
 
     def _keep(self, line: str) -> None:
         if len(self.text) < KEPT_CHARACTERS:
@@ -190,12 +197,16 @@ class WentOn(NamedTuple):
 
 @dataclass(slots=True)
 class LogFacts:
-    """The facts of one log. `lines` is how many it has, `last` are its last ones; `went_on` is by line."""
+    """The facts of one log. `lines` is how many it has, `last` are its last ones; `went_on` is by line.
+
+    `prose` are lines after one that says something, that neither belong to an error nor come of one.
+    """
 
     lines: int = 0
     last: tuple[str, ...] = ()
     tracebacks: list[Traceback] = field(default_factory=list)
     went_on: deque[WentOn] = field(default_factory=lambda: deque(maxlen=MAX_SIGNS))
+    prose: deque[int] = field(default_factory=lambda: deque(maxlen=MAX_SIGNS))
     _hits: dict[LogPattern, list[Hit]] = field(default_factory=dict)
     _counts: dict[LogPattern, int] = field(default_factory=dict)
     _kept: dict[tuple[str, ...], Traceback] = field(default_factory=dict)

@@ -1,35 +1,31 @@
-"""A text that a program prints for one reason: how its lines are found in gigabytes of others.
-
-And what engines, launchers and terminals put before a job's lines: taken off, and told apart by whose line it is.
-"""
+"""A text that a program prints for one reason: how its lines are found in gigabytes of others."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from functools import cache
 
 # Each text contains one of these. A log is searched for them alone, at the speed of memory; a line that has one is then
-# asked for the texts that belong to it. Long and rare words: each costs up to half a second a gigabyte, long ones less.
+# asked for the texts that belong to it. Long and rare words: each costs up to half a second a
+# gigabyte, long ones less, and those with one capital or x before them cost that once together.
 PREFILTERS: tuple[str, ...] = (
     "rror",
     "xception",
+    "xceed",
+    "xitcode",
     "Traceback (most recent call last)",
-    "  File ",
+    "File ",
     "shm",
-    "leaked shared_memory",
     "NCCL",
     "illed",
     "SIG",
-    " fault",
+    "egmentation fault",
     "Aborted",
-    "hread",
     "Evicted",
-    "reempt",
     "OOM",
     "imed out",
-    "eadline",
+    "specified deadline",
     "ot found",
     "o such file",
     "enied",
@@ -46,49 +42,42 @@ PREFILTERS: tuple[str, ...] = (
     "Length of IterableDataset",
     "nodes are available",
     "NodeNot",
-    "was low on resource",
-    "exceed",
-    "new process before the",
-    "o module named",
-    "temporarily un",
-    "exitcode",
     "return code = -",
     "MountVolume",
     "TaintManager",
-    "to pull image",
     "o matching manifest",
-    "llocate failed due to",
-    "attempts left",
-    "first observed failure",
     "local_rank: ",
     "Cuda failure",
     "FATAL:  ",
-    "169.254.",
     "NV_ERR_NO_MEMORY",
-    "srun: fatal: ",
-    "library version mismatch",
     "what():  ",
     "to run as root",
+    "Can not execute",
+    "Cannot connect to the Docker",
+    "There are not enough slots",
+    "Resource temporarily",
+    "Thread ",
+    "RLIMIT_NPROC",
+    "OS thread",
+    "Operation not permitted",
+    "No module named",
+    "This process",
+    "An attempt has been",
+    "The node was low",
+    "Preempt",
+    "Instance ",
+    "Failed to pull image",
+    "Allocate failed due to",
+    "There appear to be",
+    "Driver/library",
+    "FAILED. ",
+    "Root Cause (",
+    "Pin memory thread",
+    "Caught ",
+    "Could not ",
+    "node types can fulfill",
 )
 MAX_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
-
-
-# What a run prints that does its work: a count beside a word of training, a bar, a rate.
-WORKS = re.compile(
-    rb"(?i)\b(?:epoch|(?:global_)?steps?|iter(?:ation)?s?|batch(?:es)?|(?:train|val|eval)?_?loss|lr|acc(?:uracy)?|ppl|"
-    rb"samples?|tokens|throughput|reward)\b[\"':=#(\[ ]{1,4}\d|\d%\||\b(?:it/s|s/it)\b|\b(?:batch size|rank) \d+\s*$"
-    rb"|^(?:saved|saving|loaded|downloaded|resum(?:ed|ing)|restored|validating|evaluating|training) "
-)
-# What a program says that goes on after an error.
-GOES_ON = re.compile(
-    rb"(?i)\bretry(?:ing)? (?!: )|\b(?:re)?trying (?!to )|\bfall(?:s|ing)? ?back\b|\bignor(?:ed?|ing)\b|"
-    rb"\b(?:will|and) continue\b|\bcontinuing\b|\bskipp(?:ed|ing)\b|\bfrom scratch\b|\brecovered\b|\bhandled\b|"
-    rb"\busing \S.{0,40} (?:instead|in ?stead)|\busing (?:the |a )?(?:slow|default|cpu)|\bdevice cpu\b|"
-    rb"\brestarting the \w+|\b(?:attempt|try) \d+ of \d+"
-)
-
-
-WARNED = re.compile(r"\b(?:User|Future|Runtime|Deprecation)Warning: ")
 
 
 class LogPattern:
@@ -160,69 +149,3 @@ def by_root(texts: tuple[LogPattern, ...]) -> dict[str, tuple[LogPattern, ...]]:
     for each in texts:
         found.setdefault(each.root, []).append(each)
     return {root: tuple(each) for root, each in found.items()}
-
-
-_COLOURS = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-_TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
-_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-# Each form ends where the job's own text begins. Group `who` tells whose line it is where several are mixed.
-_FORMS = (
-    # journalctl, short and short-iso: time, host, unit[pid]:
-    rf"(?:(?:{_MONTHS}) [ \d]\d \d\d:\d\d:\d\d|{_TIME}) [\w.-]+ (?P<unit>[\w.@/-]+(?:\[\d+\])): ",
-    # containerd's own files: time, stream, partial or full
-    rf"{_TIME} (?:stdout|stderr) [FP](?: |$)",
-    # docker logs -t, kubectl logs --timestamps, GitHub
-    rf"\ufeff?{_TIME}(?: |$)",
-    r"##\[\w+\]",
-    # docker compose: service-1  |
-    r"(?P<service>[A-Za-z0-9][\w.-]*)\s*\| ?",
-    # kubectl logs --prefix
-    r"\[(?P<pod>pod/[^\]\s]+)\] ?",
-    # torchrun --tee, torch's own excepthook, mpirun --tag-output
-    r"\[(?P<rank>(?:default|rank|trainer|worker|local_rank|\w+-)?\d+)\]:? ?",
-    r"\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>: ?",
-    # srun --label
-    r"(?P<task>\d{1,5}): ",
-    # Ray and vLLM: (Actor pid=1, ip=…)
-    r"\((?P<actor>[^()\s]*(?: rank=\d+)? ?pid=\d+(?:, ip=[\d.]+)?)\) ?",
-    # vLLM: ERROR 11-28 10:00:00 [core.py:700]
-    r"(?:ERROR|WARNING|INFO|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]+:\d+\] ?",
-    # glog, as torchrun's error handlers print
-    r"[EWIF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./]+:\d+\] ?(?:\[\d+\])? ?",
-)
-_PREFIX = re.compile("|".join(f"(?:{each})" for each in _FORMS))
-MAX_PREFIXES = 5
-
-
-def without_colours(text: str) -> str:
-    """Return a text without a terminal's colours, titles and movements."""
-    return _COLOURS.sub("", text) if "\x1b" in text else text
-
-
-def unprefixed(line: str) -> tuple[str, str]:
-    """Return a line as the job printed it, its indentation kept, and whose it is: `` where nothing tells.
-
-    A progress bar's carriage returns leave what stands last, as on a terminal.
-    """
-    text = without_colours(line).rstrip("\r\n")
-    if text.startswith('{"log":'):
-        text = _of_json(text)
-    if "\r" in text:
-        text = text.rpartition("\r")[2] or text
-    owner = ""
-    for _ in range(MAX_PREFIXES):
-        found = _PREFIX.match(text)
-        if found is None:
-            break
-        owner += "".join(f"{each} " for each in found.groups() if each)
-        text = text[found.end() :]
-    return text, owner
-
-
-def _of_json(line: str) -> str:
-    """Return what an entry of Docker's own log files says."""
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return line
-    return str(entry.get("log", line)).rstrip("\r\n") if isinstance(entry, dict) else line

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from trainlaunch.diagnose.base.line_prefixes import unprefixed
+from trainlaunch.diagnose.base.line_signs import GOES_ON, WORKS, is_enclosed, is_prose, is_quoted
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback, WentOn, is_chain, is_ignored, opens
-from trainlaunch.diagnose.base.log_patterns import GOES_ON, MAX_CHARACTERS, WORKS, LogPattern, by_root, unprefixed
+from trainlaunch.diagnose.base.log_patterns import MAX_CHARACTERS, LogPattern, by_root
+from trainlaunch.diagnose.base.word_search import Words
 
 CHUNK_BYTES = 1 << 20
 MAX_LINE = 1 << 18  # what has no line feed for longer is cut: a binary file, or a progress bar
@@ -24,7 +25,9 @@ PIECE_BYTES = 1 << 11
 NEXT = 3  # lines in which a program says that it goes on
 WATCHED = 12  # lines after one that says something, among which is one of a run that goes on
 _DIGITS = b"0123456789"
-_TOLD_BY_NUMBER = re.compile(rb"Xid|exitcode|rrno|% +/dev/shm|\(\d+\)")  # lines that differ by nothing else
+_TOLD_BY_NUMBER = re.compile(
+    rb"Xid|exitcode|rrno|% +/dev/shm|\(\d+\)|onnect(?:ing)? to|completion"
+)  # lines that differ by nothing else
 
 
 class _Open(NamedTuple):
@@ -39,6 +42,7 @@ class Scanner:
 
     def __init__(self, texts: tuple[LogPattern, ...], source: str = "log") -> None:
         self._by_root = tuple((root.encode(), root, each) for root, each in by_root(texts).items())
+        self._words = Words(root for root, _, _ in self._by_root)
         self._source = source
         self._rest = b""
         self._line = 0  # lines before _rest
@@ -46,6 +50,7 @@ class Scanner:
         self._ended: dict[str, Traceback] = {}
         self._ignored: dict[str, int] = {}
         self._dull: set[bytes] = set()
+        self._rooted: set[bytes] = set()  # what lines with a root look like that said something
         self._repeats: dict[bytes, list[tuple[list[bytes], Traceback | None]]] = {}
         self._said: list[int] = []  # lines that said something, as long as the lines after them are watched
         self._signless: set[bytes] = set()  # what lines without such a sign look like
@@ -93,7 +98,7 @@ class Scanner:
     def _read_new(self, part: bytes) -> None:
         """Read the pieces of a part that begin with a line that has a root, and pass over all between them."""
         at = 0
-        for place in [*([0] if self._open else []), *sorted(self._places(part)), len(part)]:
+        for place in [*([0] if self._open else []), *sorted(self._words.places(part)), len(part)]:
             if place < at:
                 continue
             start = part.rfind(b"\n", at, place) + 1 or at
@@ -103,14 +108,6 @@ class Scanner:
                 end = part.find(b"\n", max(at + PIECE_BYTES, place)) + 1 or len(part)
                 self._read_piece(part[at:end])
                 at = end
-
-    def _places(self, part: bytes) -> Iterator[int]:
-        """Yield where roots are, once a line for each."""
-        for root, _, _ in self._by_root:
-            at = part.find(root)
-            while at >= 0:
-                yield at
-                at = part.find(root, part.find(b"\n", at))
 
     def _read_piece(self, part: bytes) -> None:
         """Look at the lines of a piece that can matter, and pass over all others unread."""
@@ -139,23 +136,25 @@ class Scanner:
         said = sorted(set(self._said))
         for line, following in zip(said, [*said[1:], end + 1], strict=False):
             for number in range(max(line, before) + 1, min(line + WATCHED + 1, following, end + 1)):
-                sign = self._sign(lines[number - before - 1], shapes[number - before - 1])
+                sign = self._sign(lines[number - before - 1], shapes[number - before - 1], number)
                 if sign is not None:
-                    self._facts.went_on.append(WentOn(number, *sign))
+                    self._facts.went_on.append(sign)
                     if number > line + NEXT:
                         break
         self._said = [each for each in said[-WATCHED:] if each + WATCHED > end]
 
-    def _sign(self, raw: bytes, shape: bytes) -> tuple[str, bool] | None:
-        """Return whose line it is and whether it says in words that the run goes on; None for any other line."""
+    def _sign(self, raw: bytes, shape: bytes, number: int) -> WentOn | None:
+        """Return the sign of a run that goes on, None for any other line; one of mere prose is noted."""
         if shape in self._signless:
             return None
-        raw = raw[:MAX_CHARACTERS]
-        handled = GOES_ON.search(raw) is not None
-        if handled or WORKS.search(raw):
-            line, owner = unprefixed(raw.decode("utf-8", "replace"))
-            if line[:1] not in {" ", "\t"} and not opens(line):
-                return owner, handled
+        line, owner = unprefixed(raw[:MAX_CHARACTERS].decode("utf-8", "replace"))
+        handled = GOES_ON.search(line) is not None
+        if (line[:1] not in {" ", "\t"} or line.lstrip().startswith("Normal ")) and not opens(line):
+            if handled or WORKS.search(line):
+                return WentOn(number, owner, handled)
+            if is_prose(line):
+                self._facts.prose.append(number)
+                return None
         if len(self._signless) >= MAX_SHAPES:
             self._signless.clear()
         self._signless.add(shape)
@@ -166,21 +165,19 @@ class Scanner:
         dull = self._dull
         novel = [index for index in range(len(lines)) if shapes[index] not in dull]
         self._new = len(novel) > MAX_NEW * len(lines)
+        known = [index for index in novel if shapes[index] in self._rooted]
+        if known:
+            novel = [index for index in novel if shapes[index] not in self._rooted]
         if not novel:
-            return []
-        text = b"\n".join([lines[index] for index in novel])
-        starts = [0, *accumulate(len(lines[index]) + 1 for index in novel)]
-        rooted: set[int] = set()
-        for root, _, _ in self._by_root:
-            at = text.find(root)
-            while at >= 0:
-                line = bisect_right(starts, at) - 1
-                rooted.add(line)
-                at = text.find(root, starts[line + 1])
-        if len(dull) + len(novel) > MAX_SHAPES:
-            dull.clear()
-        dull.update(shapes[index] for line, index in enumerate(novel[:MAX_SHAPES]) if line not in rooted)
-        return [novel[line] for line in sorted(rooted)]
+            return known
+        rooted = self._words.lines_with([lines[index] for index in novel])
+        for shapes_known, found in ((dull, False), (self._rooted, True)):
+            if len(shapes_known) + len(novel) > MAX_SHAPES:
+                shapes_known.clear()
+            shapes_known.update(
+                shapes[index] for line, index in enumerate(novel[:MAX_SHAPES]) if (line in rooted) is found
+            )
+        return sorted([*known, *(novel[line] for line in rooted)])
 
     def _take(self, lines: list[bytes], shapes: list[bytes], index: int) -> int:
         """Read a line that has a root, and return the index of the next one to look at."""
@@ -270,7 +267,7 @@ class Scanner:
             for text in texts:
                 if text.literal in line and self._facts.counted(text) < MAX_TRIES:
                     match = text.found_in(line)
-                    if match is not None:
+                    if match is not None and not _is_quoted(text, line, match.start(), number, traceback):
                         found = True
                         self._said.append(number)
                         self._facts.add(text, Hit(number, line.strip(), match, self._source, owner, traceback))
@@ -279,6 +276,14 @@ class Scanner:
     def _last_lines(self) -> Iterable[str]:
         lines = self._last.decode("utf-8", "replace").splitlines()
         return [unprefixed(each)[0] for each in lines[-LAST_LINES:]]
+
+
+def _is_quoted(text: LogPattern, line: str, at: int, number: int, traceback: Traceback | None) -> bool:
+    """Whether a text is quoted where it stands; in a traceback what isn't its last line is source code."""
+    if traceback is not None:
+        in_code = number != traceback.raised_line and bool(traceback.frames) and not traceback.type
+        return in_code or is_enclosed(line, at)
+    return is_quoted(line, min(line.find(text.literal), at))
 
 
 def scan_text(text: str, texts: tuple[LogPattern, ...], source: str = "log") -> LogFacts:

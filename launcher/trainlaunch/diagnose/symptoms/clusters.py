@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 
-from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, Diagnosis, EvidenceLine, Symptom, seen
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, Case, EvidenceLine, Story, Symptom, Told, of_stories, seen
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
 from trainlaunch.diagnose.base.kubelet_words import NEVER_STARTED, NO_PROGRAM, refusal
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import fewer, larger_shm, more_memory
 
-_LOW = LogPattern("was low on resource", r"[Nn]ode was low on resource: [\w.-]+")
+_LOW = LogPattern("The node was low", r"[Nn]ode was low on resource: [\w.-]+")
 _VOLUME = LogPattern("exceed", r'Usage of EmptyDir volume "[^"]+" exceeds (?:the limit|total limit)')
 _LOCAL = LogPattern("exceed", r"(?i)ephemeral local storage usage exceeds|exceed(?:s|ed) .*ephemeral.storage")
-_WORD = LogPattern("Evicted", r"(?:Reason:|reason:|Warning)\s+Evicted\b")
+_WORD = LogPattern("Evicted", r"[Rr]eason:\s+Evicted\s*$|Warning\s+Evicted\s")
 _LIKE_SHM = re.compile(r"shm", re.I)
 
 
-def _evicted(case: Case) -> Diagnosis | None:
+def _evicted(case: Case) -> Told | None:
     """Match the kubelet's own words, in the pod's status, its events, or a log of `kubectl describe`."""
     event = case.event("Evicted")
     hit = case.first(_LOW, _VOLUME, _LOCAL) or case.first(_WORD)
@@ -32,39 +32,31 @@ def _evicted(case: Case) -> Diagnosis | None:
     if re.search(r"ephemeral|disk|inodes", words, re.I):
         return _of_disk(shown)
     if "memory" in words:
-        return Diagnosis(
-            "TL621",
-            "evicted",
+        return Told(
             "the node evicted the pod because it ran out of memory itself, and the pod used more than it asked for",
             seen(shown),
             f"set resources.memory, which is the request as well, /dev/shm included; {more_memory(case.evidence)}",
         )
-    return Diagnosis(
-        "TL621",
-        "evicted",
+    return Told(
         "the node evicted the pod",
         seen(shown),
         "start it again; restart.max_attempts does it by itself",
     )
 
 
-def _over(case: Case, name: str, words: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
+def _over(case: Case, name: str, words: str, shown: EvidenceLine | Hit | None) -> Told:
     evidence = case.evidence
     known = bool(evidence.shm_volume)
     if name == evidence.shm_volume or (not known and _LIKE_SHM.search(name)):
         sure = CERTAIN if known or name == "shm" else LIKELY
-        return Diagnosis(
-            "TL621",
-            "evicted",
+        return Told(
             "the node evicted the pod: /dev/shm held more than its size",
             seen(shown),
             _beyond(words, evidence),
             sure,
         )
     if name in evidence.memory_volumes:
-        return Diagnosis(
-            "TL621",
-            "evicted",
+        return Told(
             f"the node evicted the pod: its volume {name}, which is kept in memory, held more than its sizeLimit",
             seen(shown),
             "raise that volume's sizeLimit, and resources.memory as much",
@@ -80,10 +72,8 @@ def _beyond(words: str, evidence: Evidence) -> str:
     return f"raise the sizeLimit of that volume above {limit[1]}, and the memory limit as much; or {fewer(evidence)}"
 
 
-def _of_disk(shown: EvidenceLine | Hit | None) -> Diagnosis:
-    return Diagnosis(
-        "TL621",
-        "evicted",
+def _of_disk(shown: EvidenceLine | Hit | None) -> Told:
+    return Told(
         "the node evicted the pod for its disk: what is written outside of claims, logs included",
         seen(shown),
         "set resources.ephemeral_storage to what the job writes (checkpoints, caches, logs), or "
@@ -91,31 +81,24 @@ def _of_disk(shown: EvidenceLine | Hit | None) -> Diagnosis:
     )
 
 
-_JOB = LogPattern(
-    "eadline", r"active (?:on the node )?longer than (?:the )?specified deadline|\breason: DeadlineExceeded\b"
-)
+_JOB = LogPattern("specified deadline", r"active (?:on the node )?longer than (?:the )?specified deadline")
+_REASON = LogPattern("xceed", r"\breason: DeadlineExceeded\b")
 _DEADLINE_EXCEEDED_SLURM = LogPattern("rror", r"CANCELLED AT \S+ DUE TO TIME LIMIT")
 
 
-def _deadline_exceeded(case: Case) -> Diagnosis | None:
-    """Match the controllers' words, and Slurm's."""
-    evidence = case.evidence
-    hit = case.first(_JOB, _DEADLINE_EXCEEDED_SLURM)
-    shown: object = None
-    if "Deadline" in evidence.reason:
-        shown = EvidenceLine("events", 0, f"{evidence.reason}: {evidence.words}".rstrip(": "))
-    elif (event := case.event("DeadlineExceeded")) is not None:
-        shown = EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": "))
-    told = shown if isinstance(shown, EvidenceLine) else hit
-    if told is None:
-        return None
-    return Diagnosis(
-        "TL622",
-        "deadline-exceeded",
-        "the cluster ended the job because the time that it may take was over",
-        seen(told),
-        "raise active_deadline: it counts all attempts, and the time in which pods wait for a node",
-    )
+# Match the controllers' words, and Slurm's.
+_deadline_exceeded = of_stories(
+    "TL622",
+    "deadline-exceeded",
+    (
+        Story(
+            (_JOB, _REASON, _DEADLINE_EXCEEDED_SLURM),
+            "the cluster ended the job because the time that it may take was over",
+            "raise active_deadline: it counts all attempts, and the time in which pods wait for a node",
+            reasons=("DeadlineExceeded",),
+        ),
+    ),
+)
 
 
 _PREEMPTED_REASONS = (
@@ -128,39 +111,26 @@ _PREEMPTED_REASONS = (
 )
 _PREEMPTED_SLURM = LogPattern("rror", r"CANCELLED AT \S+ DUE TO PREEMPTION")
 _PREEMPTED_EVENT = LogPattern(
-    "reempt", r"\bPreempted by (?:pod |a pod |[\w-]+/)|PreemptionBy(?:Kube)?Scheduler|EvictedDueToPreempted"
+    "Preempt", r"\bPreempted by (?:pod |a pod |[\w-]+/)|PreemptionBy(?:Kube)?Scheduler|EvictedDueToPreempted"
 )
-_SPOT = LogPattern("reempt", r"(?i)instance (?:was|is being|has been) preempted|preemption notice")
+_SPOT = LogPattern("Instance ", r"Instance (?:was|is being|has been) preempted")
 
 
-def _preempted(case: Case) -> Diagnosis | None:
-    """Match the scheduler's and the kubelet's words, Slurm's, and a cloud's."""
-    event = case.event(*_PREEMPTED_REASONS)
-    hit = case.first(_PREEMPTED_SLURM, _PREEMPTED_EVENT, _SPOT)
-    if event is None and hit is None:
-        return None
-    shown = EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": ")) if event is not None else hit
-    return Diagnosis(
-        "TL624",
-        "preempted",
-        "the job was preempted: one of higher priority took its place",
-        seen(shown),
-        "start it again from its last checkpoint, with a higher kubernetes.priority_class where you may use one",
-    )
+# Match the scheduler's and the kubelet's words, Slurm's, and a cloud's.
+_preempted = of_stories(
+    "TL624",
+    "preempted",
+    (
+        Story(
+            (_PREEMPTED_SLURM, _PREEMPTED_EVENT, _SPOT),
+            "the job was preempted: one of higher priority took its place",
+            "start it again from its last checkpoint, with a higher kubernetes.priority_class where you may use one",
+            reasons=_PREEMPTED_REASONS,
+        ),
+    ),
+)
 
 
-_STORIES = {
-    "NodeLost": "the node stopped answering",
-    "DisruptionTarget": "the node of a pod was drained or lost, or the pod was preempted",
-    "DeletionByTaintManager": "the node got a taint that the pod does not tolerate, as one that stops answering does",
-    "TaintManagerEviction": "the node got a taint that the pod does not tolerate, as one that stops answering does",
-    "DeletionByPodGC": "the node is gone",
-    "EvictionByEvictionAPI": "the node was drained, as for an upgrade",
-    "TerminationByKubelet": "the node shut down, or needed the room",
-    "NodeShutdown": "the node shut down",
-    "Terminated": "the node shut down",
-    "Shutdown": "the node shut down",
-}
 _NODE_LOST_SLURM = LogPattern("rror", r"DUE TO NODE FAILURE|CANCELLED AT \S+ DUE TO NODE FAIL")
 _NODE_LOST_EVENT = LogPattern(
     "NodeNot", r"\bNodeNotReady\b.*\bnot ready\b|Node .* status is now: NodeNotReady|\bNodeLost\b"
@@ -168,22 +138,29 @@ _NODE_LOST_EVENT = LogPattern(
 _TAINT = LogPattern("TaintManager", r"\b(?:DeletionByTaintManager|TaintManagerEviction)\b")
 
 
-def _node_lost(case: Case) -> Diagnosis | None:
-    """Match the reasons that are about the node, and Slurm's."""
-    event = case.event(*_STORIES)
-    hit = case.first(_NODE_LOST_SLURM, _NODE_LOST_EVENT, _TAINT)
-    if event is None and hit is None:
-        return None
-    story = _STORIES[event.reason] if event is not None else "the node failed"
-    shown = EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": ")) if event is not None else hit
-    return Diagnosis(
-        "TL623",
-        "node-lost",
-        f"the run was taken away: {story}",
-        seen(shown),
-        "start it again from its last checkpoint; restart.max_attempts does it by itself, and of several nodes "
-        "kubernetes.kind jobset starts all again",
-    )
+_TAINTED = "the node got a taint that the pod does not tolerate, as one that stops answering does"
+_AGAIN = (
+    "start it again from its last checkpoint; restart.max_attempts does it by itself, and of several nodes "
+    "kubernetes.kind jobset starts all again"
+)
+# Match the reasons that are about the node, and Slurm's.
+_node_lost = of_stories(
+    "TL623",
+    "node-lost",
+    tuple(
+        Story(texts, f"the run was taken away: {why}", _AGAIN, reasons=reasons)
+        for reasons, texts, why in (
+            (("NodeLost",), (), "the node stopped answering"),
+            (("DeletionByTaintManager", "TaintManagerEviction"), (), _TAINTED),
+            (("DeletionByPodGC",), (), "the node is gone"),
+            (("EvictionByEvictionAPI",), (), "the node was drained, as for an upgrade"),
+            (("TerminationByKubelet",), (), "the node shut down, or needed the room"),
+            (("NodeShutdown", "Terminated", "Shutdown"), (), "the node shut down"),
+            (("DisruptionTarget",), (), "the node of a pod was drained or lost, or the pod was preempted"),
+            ((), (_NODE_LOST_SLURM, _NODE_LOST_EVENT, _TAINT), "the node failed"),
+        )
+    ),
+)
 
 
 _IMAGE_NOT_PULLED_REASONS = (
@@ -200,14 +177,14 @@ _ENGINE = LogPattern(
     r"|no matching manifest|Head \"?https|Get \"?https|toomanyrequests)"
     r"|Error response from daemon: .*(?:manifest for|repository) .* not found",
 )
-_PULL = LogPattern("to pull image", r"[Ff]ailed to pull image ")
+_PULL = LogPattern("Failed to pull image", r"Failed to pull image ")
 _PLATFORM = LogPattern("o matching manifest", r"no matching manifest for \S+ in the manifest list")
 _DENIED = LogPattern("enied", r"pull access denied for|requested access to the resource is denied")
 _LATER = "try again later"
 _LOGIN = r"denied|unauthorized|authentication|authorization failed|\b40[13]\b"
 
 
-def _image_not_pulled(case: Case) -> Diagnosis | None:
+def _image_not_pulled(case: Case) -> Told | None:
     """Match the reasons for which a container waits for its image, and the engines' refusals to pull."""
     event = case.event(*_IMAGE_NOT_PULLED_REASONS)
     hit = case.first(_IMAGE_NOT_PULLED_POD, _ENGINE, _PULL, _PLATFORM, _DENIED)
@@ -221,7 +198,7 @@ def _image_not_pulled(case: Case) -> Diagnosis | None:
         reason = next((each for each in _IMAGE_NOT_PULLED_REASONS[2:] if each in words), "")
         shown = seen(hit)
     sentence, fix = _told(reason, words)
-    return Diagnosis("TL625", "image-not-pulled", sentence, shown, fix, LIKELY if fix.startswith(_LATER) else CERTAIN)
+    return Told(sentence, shown, fix, LIKELY if fix.startswith(_LATER) else CERTAIN)
 
 
 def _told(reason: str, words: str) -> tuple[str, str]:
@@ -267,11 +244,11 @@ _MOUNT = LogPattern("nable to attach or mount volumes")
 _SETUP = LogPattern("MountVolume", r"MountVolume\.\w+ failed for volume")
 _ATTACH = LogPattern("rror", r"Multi-Attach error for volume")
 _NAMED = LogPattern("ot found", r'(?i)(?:secret|configmap|persistentvolumeclaim|serviceaccount) "[^"]+" not found')
-_ALLOCATE = LogPattern("llocate failed due to", r"(?:^|\W)Allocate failed due to .*, which is unexpected")
+_ALLOCATE = LogPattern("Allocate failed due to", r"(?:^|\W)Allocate failed due to .*, which is unexpected")
 _TEXTS = (_CONTAINER_NOT_CREATED_POD, _MOUNT, _SETUP, _ATTACH, _NAMED, _ALLOCATE)
 
 
-def _container_not_created(case: Case) -> Diagnosis | None:
+def _container_not_created(case: Case) -> Told | None:
     """Match the kubelet's reasons, in the pod's status or in a log of `kubectl describe`."""
     evidence = case.evidence
     event = case.event(*_CONTAINER_NOT_CREATED_REASONS)
@@ -286,14 +263,14 @@ def _container_not_created(case: Case) -> Diagnosis | None:
     words = event.words if event is not None else " ".join(each.text for each in case.hits(*_TEXTS))
     sentence, fix = refusal(reason, words)
     shown = EvidenceLine("events", 0, f"{reason}: {words}".rstrip(": ")) if event is not None else hit
-    return Diagnosis("TL626", "container-not-created", sentence, seen(shown), fix)
+    return Told(sentence, seen(shown), fix)
 
 
 SYMPTOMS = (
     Symptom("TL621", "evicted", _evicted),
-    Symptom("TL622", "deadline-exceeded", _deadline_exceeded),
-    Symptom("TL624", "preempted", _preempted),
-    Symptom("TL623", "node-lost", _node_lost),
+    _deadline_exceeded,
+    _preempted,
+    _node_lost,
     Symptom("TL625", "image-not-pulled", _image_not_pulled),
     Symptom("TL626", "container-not-created", _container_not_created),
 )

@@ -13,7 +13,7 @@ from trainlaunch.diagnose.base.bus_error import (
     sigbus,
     was_half_full,
 )
-from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, POSSIBLE, Case, Diagnosis, EvidenceLine, Symptom, seen
+from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, POSSIBLE, Case, EvidenceLine, Symptom, Told, seen
 from trainlaunch.diagnose.base.container_snapshot import IDLE, ContainerSnapshot, Process, is_idle, waiting_mains
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import larger_shm, shm_commands, shm_place
@@ -33,16 +33,14 @@ IN_TORCH = LogPattern("o space left on device", r"\[Errno 28\] No space left on 
 _SHARING = r"multiprocessing/(?:reductions|shared_memory)\.py|_share_(?:fd|filename)_cpu_|_posixshmem|share_memory"
 
 
-def _shm_exhausted(case: Case) -> Diagnosis | None:
+def _shm_exhausted(case: Case) -> Told | None:
     """Match the texts of a failed reservation; other errno values (2, 12, 24) have other causes."""
     hit = case.first(RESERVE, RESIZE, WRITE, PATH) or case.first(IN_TORCH, within=_SHARING)
     if hit is None:
         return None
     told = "(28)" in hit.text or "o space left" in hit.text or "(" not in hit.text.rpartition(">")[2]
     stale = "" if told else "; the error that the line ends in is a stale number of torch's"
-    return Diagnosis(
-        "TL605",
-        "shm-exhausted",
+    return Told(
         f"{shm_place(case.evidence)} is full and had no room for more{stale}",
         seen(hit),
         larger_shm(case.evidence),
@@ -50,15 +48,13 @@ def _shm_exhausted(case: Case) -> Diagnosis | None:
     )
 
 
-def _shm_exhausted_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
+def _shm_exhausted_live(case: Case, look: ContainerSnapshot) -> Told | None:
     """Match a /dev/shm that is full now."""
     if look.shm is None or not look.shm.size or look.shm.used < MAX_FULL * look.shm.size:
         return None
     shown = EvidenceLine("machine", 0, f"/dev/shm holds {human_size(look.shm.used)} of {human_size(look.shm.size)}")
     fix = larger_shm(case.evidence)
-    return Diagnosis(
-        "TL605",
-        "shm-exhausted",
+    return Told(
         "/dev/shm is full: the next batch has no room, unless a worker frees one first",
         (shown,),
         fix,
@@ -70,14 +66,12 @@ def _shm_exhausted_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None
 _SHM_EXHAUSTED_SEMAPHORE_ENOSPC = LogPattern("o space left on device", r"\[Errno 28\] No space left on device\s*$")
 
 
-def _shm_exhausted_semaphore(case: Case) -> Diagnosis | None:
+def _shm_exhausted_semaphore(case: Case) -> Told | None:
     """Match ENOSPC within a traceback through SemLock: beside one, it is another error's."""
     hit = case.first(_SHM_EXHAUSTED_SEMAPHORE_ENOSPC, within=r"SemLock|synchronize\.py")
     if hit is None:
         return None
-    return Diagnosis(
-        "TL604",
-        "shm-exhausted-semaphore",
+    return Told(
         f"{shm_place(case.evidence)} has no room left for a semaphore; no disk is full",
         seen(hit),
         larger_shm(case.evidence),
@@ -85,7 +79,7 @@ def _shm_exhausted_semaphore(case: Case) -> Diagnosis | None:
     )
 
 
-def _shm_exhausted_bus_error(case: Case) -> Diagnosis | None:
+def _shm_exhausted_bus_error(case: Case) -> Told | None:
     """Match torch's and torchrun's texts, and exit code 135, unless /dev/shm had room."""
     found = sigbus(case)
     if found is None or had_room(case):
@@ -97,9 +91,7 @@ def _shm_exhausted_bus_error(case: Case) -> Diagnosis | None:
     fix = larger_shm(case.evidence)
     if not found.worker:
         fix += "; where it stays, look for a memory-mapped file that was cut short or lies on a full disk"
-    return Diagnosis(
-        "TL606",
-        "shm-exhausted-bus-error",
+    return Told(
         f"{died_of(found)}: {page if sure else doubt}",
         seen(found.shown),
         fix,
@@ -115,16 +107,14 @@ FEED = r"queues\.py.*\b_feed\b"
 _DIED = LogPattern("DataLoader worker", r"DataLoader worker \(.*\) (?:is killed by signal|exited unexpectedly)")
 
 
-def _shm_exhausted_hang(case: Case) -> Diagnosis | None:
+def _shm_exhausted_hang(case: Case) -> Told | None:
     """Match the feeder thread's traceback with a full /dev/shm at its end, where no worker died beside it."""
     hit = case.first(RESERVE, RESIZE, WRITE, IN_TORCH, within=FEED)
     if hit is None or case.first(_DIED, IN_WORKER, WORKER_KILLED) is not None:
         return None
     hung = "the run is hung and will not end by itself" if case.exit_code is None else "the job then waited for it"
     first = "end the run, then " if case.exit_code is None else ""
-    return Diagnosis(
-        "TL603",
-        "shm-exhausted-hang",
+    return Told(
         f"{shm_place(case.evidence)} is full, and a DataLoader worker lost a batch: {hung}",
         seen(hit),
         f"{first}{larger_shm(case.evidence)}; data_loader.timeout makes it an error",
@@ -132,7 +122,7 @@ def _shm_exhausted_hang(case: Case) -> Diagnosis | None:
     )
 
 
-def _shm_exhausted_hang_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
+def _shm_exhausted_hang_live(case: Case, look: ContainerSnapshot) -> Told | None:
     """Match a job that waits for a batch while its workers have nothing to do, and /dev/shm is full of the others."""
     if look.shm is None or not look.shm.size or look.shm.used < HALF_FULL * look.shm.size:
         return None
@@ -144,9 +134,7 @@ def _shm_exhausted_hang_live(case: Case, look: ContainerSnapshot) -> Diagnosis |
         shown = EvidenceLine(
             "machine", 0, f"all {len(workers)} workers wait for work, and process {main.pid} for a batch"
         )
-        return Diagnosis(
-            "TL603",
-            "shm-exhausted-hang",
+        return Told(
             f"{shm_place(case.evidence)} has no room for one more batch: the job waits for one that was lost",
             (shown,),
             f"end the run, then {larger_shm(case.evidence)}; data_loader.timeout makes it an error",
@@ -167,13 +155,11 @@ _ZIP = LogPattern("rror", r"PytorchStreamReader failed (?:reading|locating) .*ce
 _LINE = 'set env: {PYTHONFAULTHANDLER: "1"} for the line that touched it'
 
 
-def _truncated_mmap(case: Case) -> Diagnosis | None:
+def _truncated_mmap(case: Case) -> Told | None:
     """Match readers' own texts, and a SIGBUS where /dev/shm was seen with room."""
     hit = case.first(_SHORT, _PARTS, _ZIP)
     if hit is not None:
-        return Diagnosis(
-            "TL627",
-            "truncated-mmap",
+        return Told(
             "a file that is read has fewer bytes than it should: it was cut short, or is still being written",
             seen(hit),
             "compare its size with its source's, and copy it again",
@@ -181,9 +167,7 @@ def _truncated_mmap(case: Case) -> Diagnosis | None:
     found = sigbus(case)
     if found is None or not had_room(case):
         return None
-    return Diagnosis(
-        "TL627",
-        "truncated-mmap",
+    return Told(
         f"{died_of(found)}: a page of a mapped file could not be had{most_seen(case)}",
         seen(found.shown),
         f"{_LINE}: a file cut short, or on a full disk; otherwise {larger_shm(case.evidence)}",
@@ -200,7 +184,7 @@ _CALL = LogPattern("NCCL", r"Call to (?:posix_fallocate|fallocate|ftruncate) fai
 _OTHER_ERRNO = r"error: (?!No space left)(?:(?!error: ).)+\(\d+\)|Permission denied|Too many open files|No such file"
 
 
-def _nccl_shm(case: Case) -> Diagnosis | None:
+def _nccl_shm(case: Case) -> Told | None:
     """Match the lines of creating and extending a segment, with ENOSPC or no errno."""
     told = case.first(_NCCL_SHM_ENOSPC, _CALL)
     silent = [each for each in case.hits(_CREATE, _EXTEND) if told is not None or not _has_other(each.text)]
@@ -211,18 +195,14 @@ def _nccl_shm(case: Case) -> Diagnosis | None:
     large = evidence.private_shm and evidence.shm_size >= GIB
     if told is None and large:
         fix = "run once with env: {NCCL_DEBUG: WARN}: CUDA's failure to map a segment ends in the same line"
-        return Diagnosis(
-            "TL634",
-            "nccl-shm",
+        return Told(
             f"NCCL could not make a segment, though /dev/shm has {human_size(evidence.shm_size)}",
             seen(hit),
             f"{fix}; if it is full, {larger_shm(evidence)}",
             LIKELY,
         )
     sure = CERTAIN if told is not None or (evidence.private_shm and evidence.shm_size) else LIKELY
-    return Diagnosis(
-        "TL634",
-        "nccl-shm",
+    return Told(
         f"{shm_place(evidence)} has no room for NCCL's buffers between the ranks",
         seen(hit),
         larger_shm(evidence),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from trainlaunch.diagnose.base.case import (
     CERTAIN,
     LIKELY,
     POSSIBLE,
     Case,
-    Diagnosis,
     Story,
     Symptom,
+    Told,
     of_one_text,
     of_stories,
     seen,
@@ -22,14 +24,16 @@ _NO_DRIVER = LogPattern(
     r"nvidia-container-cli: (?:initialization|detection) error: (?:nvml error: driver not loaded"
     r"|load library failed: libnvidia-ml\.so)",
 )
-_MISMATCH = LogPattern("library version mismatch", r"[Dd]river/library version mismatch")
+_MISMATCH = LogPattern("Driver/library", r"Driver/library version mismatch")
+_MISMATCH_ERROR = LogPattern("rror", r"driver/library version mismatch")
 _OLD = LogPattern(
     "NVIDIA", r"NVIDIA driver on your system is too old|was built for NVIDIA Driver Release [\d.]+ or later"
 )
 _INSUFFICIENT = LogPattern(
     "CUDA",
     r"CUDA driver version is insufficient for CUDA runtime|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
-    r"|CUDA_ERROR_UNSUPPORTED_PTX|CUDA driver error: (?:device kernel image is invalid|PTX)",
+    r"|CUDA_ERROR_UNSUPPORTED_PTX|PTX was compiled with an unsupported toolchain"
+    r"|CUDA driver error: (?:device kernel image is invalid|PTX)",
 )
 _FORWARD = LogPattern(
     "rror", r"forward compatibility was attempted on non supported HW|unsupported display driver / cuda driver"
@@ -39,7 +43,9 @@ _KERNEL = LogPattern(
     "CUDA",
     r"no kernel image is available for execution on the device|is not compatible with the current PyTorch install",
 )
-_ARCH = LogPattern("rror", r"no kernel image is available for execution|invalid device function")
+_ARCH = LogPattern(
+    "rror", r"no kernel image is available for execution|invalid device function|error: invalid value for --gpu-arch"
+)
 _TOOLKIT = LogPattern("rror", r"nvidia-container-cli: (?:initialization|detection) error")
 _PTXAS = LogPattern(
     "rror",
@@ -73,7 +79,7 @@ _gpu_driver = of_stories(
             commands=_LOOK,
         ),
         Story(
-            (_MISMATCH,),
+            (_MISMATCH, _MISMATCH_ERROR),
             "the host's NVIDIA driver was updated, and its kernel module is still the old one",
             "reboot the host, or reload the nvidia modules there; nothing in the image can put it right",
             commands=_LOOK,
@@ -106,7 +112,7 @@ _gpu_driver = of_stories(
 _DRIVER = LogPattern(
     "NVIDIA", r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate"
 )
-_WARNED = LogPattern("NVIDIA", r"UserWarning: .*Found no NVIDIA driver", beside=True)  # by a torch that goes on without
+_WARNED = re.compile(r"UserWarning: |failed call to cuInit")  # by a torch, or a TensorFlow, that goes on without
 _NONE = LogPattern(
     "CUDA",
     r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|CUDA unknown error - this may",
@@ -133,7 +139,10 @@ _LIBRARY = LogPattern("rror", r"libcuda\.so(?:\.1)?: cannot open shared object|l
 _BUSY = LogPattern(
     "CUDA", r"CUDA(?:-capable)? device(?:\(s\)|s) (?:is/)?are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE"
 )
+_NO_FILES = LogPattern("Could not find any nv", beside=True)  # Apptainer's, of a host without a driver
 _CLUSTER = LogPattern("nodes are available", r"nodes are available:.*Insufficient (?:nvidia|amd)\.com/gpu")
+
+_RAY = LogPattern("node types can fulfill", r"No available node types can fulfill resource requests? .*'GPU'")
 
 
 # Pattern, what happened, what to type; the first that a line has counts.
@@ -147,6 +156,11 @@ _STORIES = (
         _CLUSTER,
         "no node of the cluster has as many free GPUs as the job asks for",
         "lower resources.gpus, or wait: `kubectl describe nodes` shows what is taken",
+    ),
+    (
+        _RAY,
+        "no node of the Ray cluster has as many GPUs as a task or an actor asks for, so it waits",
+        "ask for less, or start Ray where the GPUs are (`ray start --num-gpus N`); `ray status` shows what it has",
     ),
     (
         _CDI,
@@ -172,21 +186,25 @@ _NONE_SEEN = (
 )
 
 
-def _gpu_missing(case: Case) -> Diagnosis | None:
+def _gpu_missing(case: Case) -> Told | None:
     """Match torch's, the driver's, docker's and the scheduler's texts; a warning of torch's ended nothing."""
-    hits = case.hits(_CDI, _DOCKER, _CLUSTER, _BUILD, _DRIVER, _NONE, _LOAD, _LIBRARY, _BUSY, _ASKED, _LIGHTNING)
-    warned = [each for each in hits if _WARNED.found_in(each.text)]
+    hits = case.hits(_CDI, _DOCKER, _CLUSTER, _RAY, _BUILD, _DRIVER, _NONE, _LOAD, _LIBRARY, _BUSY, _ASKED, _LIGHTNING)
+    warned = [each for each in hits if _WARNED.search(each.text)]
     hit = next((each for each in hits if each not in warned), None)
-    sure = LIKELY if hit is not None and _BUSY.found_in(hit.text) else CERTAIN
+    sure = LIKELY if hit is not None and (_BUSY.found_in(hit.text) or _RAY.found_in(hit.text)) else CERTAIN
     if hit is None and warned and case.exit_code is not None:
         hit, sure = warned[0], POSSIBLE
     if hit is None:
         return _asserted(case)
     sentence, fix = next((story for pattern, *story in _STORIES if pattern.found_in(hit.text)), _NONE_SEEN)
-    return Diagnosis("TL657", "gpu-missing", sentence, seen(hit), fix, sure, commands=("nvidia-smi",))
+    no_files = case.first(_NO_FILES) if sentence == _NONE_SEEN[0] else None
+    if no_files is not None:
+        sentence = "--nv was given, and Apptainer found no driver on this host: it has no GPU, as a login node"
+        fix = "start it where a GPU is, by Slurm `srun --gpus 1 apptainer exec --nv …`; there look with `nvidia-smi`"
+    return Told(sentence, seen(hit, no_files), fix, sure, commands=("nvidia-smi",))
 
 
-def _asserted(case: Case) -> Diagnosis | None:
+def _asserted(case: Case) -> Told | None:
     """Match a script's own check."""
     raised = case.raised
     frame = raised.user_frame if raised is not None else None
@@ -197,9 +215,7 @@ def _asserted(case: Case) -> Diagnosis | None:
         or "cuda.is_available()" not in frame.code
     ):
         return None
-    return Diagnosis(
-        "TL657", "gpu-missing", _NONE_SEEN[0], seen(case.raised_seen()), _NONE_SEEN[1], LIKELY, commands=("nvidia-smi",)
-    )
+    return Told(_NONE_SEEN[0], seen(case.raised_seen()), _NONE_SEEN[1], LIKELY, commands=("nvidia-smi",))
 
 
 _XID = LogPattern("Xid (", r"Xid .*: (?:48|63|64|74|79|94|95|119),|Xid.*fallen off the bus")
@@ -262,21 +278,15 @@ _gpu_peer_denied = of_stories(
 
 _FORKED = LogPattern("CUDA in forked subprocess", r"Cannot re-initialize CUDA in forked subprocess")
 _INIT = LogPattern("CUDA", r"CUDA error: initialization error|CUDA_ERROR_NOT_INITIALIZED")
-
-
-def _cuda_in_fork(case: Case) -> Diagnosis | None:
-    """Match torch's text."""
-    hit = case.first(_FORKED) or case.first(_INIT, within=r"_worker_loop|DataLoader worker|popen_fork")
-    if hit is None:
-        return None
-    return Diagnosis(
-        "TL649",
-        "cuda-in-fork",
-        "a DataLoader worker touched CUDA, which does not survive the fork from the main process",
-        seen(hit),
-        "return CPU tensors from __getitem__ and collate_fn, and move them in the training loop with "
-        ".to(device, non_blocking=True); multiprocessing_context spawn costs a CUDA context in each worker",
-    )
+_TOUCHED = (
+    "a DataLoader worker touched CUDA, which does not survive the fork from the main process",
+    "return CPU tensors from __getitem__ and collate_fn, and move them in the training loop with "
+    ".to(device, non_blocking=True); multiprocessing_context spawn costs a CUDA context in each worker",
+)
+_IN_WORKER = r"_worker_loop|DataLoader worker|popen_fork"
+_cuda_in_fork = of_stories(
+    "TL649", "cuda-in-fork", (Story((_FORKED,), *_TOUCHED), Story((_INIT,), *_TOUCHED, within=_IN_WORKER))
+)
 
 
 SYMPTOMS = (
@@ -285,5 +295,5 @@ SYMPTOMS = (
     _gpu_lost,
     _gpu_ordinal,
     _gpu_peer_denied,
-    Symptom("TL649", "cuda-in-fork", _cuda_in_fork),
+    _cuda_in_fork,
 )

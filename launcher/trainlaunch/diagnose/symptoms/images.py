@@ -1,4 +1,4 @@
-"""What the image, or the node, lacks: modules, libraries, programs, access to a hub."""
+"""What the image, or the node, lacks: modules, libraries, programs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from trainlaunch.diagnose.base.case import (
     LIKELY,
     Case,
-    Diagnosis,
     Story,
     Symptom,
-    of_stories,
+    Told,
     place_in_script,
     seen,
+    told_by,
 )
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
@@ -22,7 +22,7 @@ _LIBRARY = LogPattern(
     r"(?:Import|OS|Runtime)Error: .*(?P<library>\blib[\w.+-]{1,60}\.so[\w.]{0,20}): cannot open shared object file",
 )
 _MODULE = LogPattern(
-    "o module named",
+    "No module named",
     r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)(?![\w.]|'?,)"
     r"|: No module named (?P<bare>[\w.]+)$",
 )
@@ -50,6 +50,10 @@ _NUMPY = LogPattern(
     r"numpy\.dtype size changed|numpy\.core\.multiarray failed to import|_ARRAY_API not found|RuntimeError: Numpy is "
     r"not available",
 )
+_LINKED = LogPattern("o such file", r"\bcannot find -l(?P<library>\w{1,60}): No such file")
+_TOOLKIT = LogPattern("CUDA", r"The detected CUDA version \((?P<version>[\d.]{1,12})\) mismatches the version")
+_CUDNN = LogPattern("nable to load any of", r"Unable to load any of \{?(?P<library>lib[\w.]{1,80})")
+_CUDNN_STATUS = LogPattern("rror", r"CUDNN_STATUS_(?:SUBLIBRARY_LOADING_FAILED|SUBLIBRARY_VERSION_MISMATCH)")
 _FFMPEG = LogPattern("rror", r"Could not load libtorchcodec|libav(?:util|codec|format)\.so[\w.]{0,12}: cannot open")
 _OF_DRIVER = re.compile(r"libcuda\.so|libnvidia-")
 # Names of modules under which no package of that name is installed.
@@ -77,86 +81,99 @@ _INTERPRETER = re.compile(
 )
 _LOOK_NCCL = ("pip list | grep -i -e nccl -e '^torch '", "echo $LD_LIBRARY_PATH")
 
-_incomplete = of_stories(
-    "TL664",
-    "module-missing",
-    (
-        Story(
-            (_COMPILER,),
-            "the image has no C compiler, which Triton (torch.compile, bitsandbytes and others) and extensions need",
-            "install one in the image (`apt-get install -y gcc g++`, or build-essential), or take its -devel variant; "
-            "without one `torch.compile` has to stay off (env: {TORCHDYNAMO_DISABLE: '1'})",
-        ),
-        Story(
-            (_HEADERS,),
-            "the image has no headers of Python, which what is compiled at the start needs",
-            "install python3-dev (of the same Python version) in the image",
-        ),
-        Story(
-            (_CUDA_HOME,),
-            "the image has no CUDA toolkit (nvcc), which an extension that is compiled needs; torch itself brings none",
-            "take the image's -devel variant, or install what is compiled as a wheel; where a toolkit is there set "
-            "env: "
-            "{CUDA_HOME: /usr/local/cuda}",
-        ),
-        Story(
-            (_NINJA,),
-            "the image has no ninja, with which torch compiles extensions",
-            "`pip install ninja` in the image",
-        ),
-        Story(
-            (_PROGRAM,),
-            "the image has no program <program>, which the job starts",
-            "install <program> in the image (g++ and gcc: build-essential; nvcc: a -devel image), or start without it",
-        ),
-        Story(
-            (_NCCL_SYMBOL,),
-            "two NCCLs are in reach: torch was built for a newer one than the one that is loaded, which lacks <symbol>",
-            "leave one of them: remove the older nvidia-nccl package or system library, and its folder from "
-            "LD_LIBRARY_PATH",
-            commands=_LOOK_NCCL,
-        ),
-        Story(
-            (_JITLINK,),
-            "two versions of CUDA's libraries are in reach: libnvJitLink of one is loaded beside the other's "
-            "libcusparse",
-            "take the folder of the older CUDA out of LD_LIBRARY_PATH, so that the pip packages' own libraries are "
-            "found",
-            commands=("echo $LD_LIBRARY_PATH", "pip list | grep -i nvidia"),
-        ),
-        Story(
-            (_SYMBOL,),
-            "<file> was built for another version of torch, Python or CUDA than is installed: it lacks <symbol>",
-            "install it again for the torch that is there (`pip install --no-cache-dir --no-build-isolation "
-            "--force-reinstall` "
-            "of its package), or the torch that it was built for",
-        ),
-        Story(
-            (_VERSION,),
-            "a library was built on a newer system than the image's: <version> is not there",
-            "use an image with a newer base, or a build of the library for this one; of conda put its lib folder first "
-            "in LD_LIBRARY_PATH",
-        ),
-        Story(
-            (_NUMPY,),
-            "a package was built for another NumPy (1 or 2) than the one that is installed",
-            "`pip install 'numpy<2'`, or newer versions of the packages that the traceback names",
-        ),
-        Story(
-            (_FFMPEG,),
-            "the image has no FFmpeg libraries (libavutil, libavcodec …), which the video or audio reader loads",
-            "install ffmpeg in the image (`apt-get install -y ffmpeg`, or conda's), in a version that the reader "
-            "supports",
-        ),
+_INCOMPLETE = (
+    Story(
+        (_COMPILER,),
+        "the image has no C compiler, which Triton (torch.compile, bitsandbytes and others) and extensions need",
+        "install one in the image (`apt-get install -y gcc g++`, or build-essential), or take its -devel variant; "
+        "without one `torch.compile` has to stay off (env: {TORCHDYNAMO_DISABLE: '1'})",
+    ),
+    Story(
+        (_HEADERS,),
+        "the image has no headers of Python, which what is compiled at the start needs",
+        "install python3-dev (of the same Python version) in the image",
+    ),
+    Story(
+        (_CUDA_HOME,),
+        "the image has no CUDA toolkit (nvcc), which an extension that is compiled needs; torch itself brings none",
+        "take the image's -devel variant, or install what is compiled as a wheel; where a toolkit is there set "
+        "env: "
+        "{CUDA_HOME: /usr/local/cuda}",
+    ),
+    Story(
+        (_NINJA,),
+        "the image has no ninja, with which torch compiles extensions",
+        "`pip install ninja` in the image",
+    ),
+    Story(
+        (_PROGRAM,),
+        "the image has no program <program>, which the job starts",
+        "install <program> in the image (g++ and gcc: build-essential; nvcc: a -devel image), or start without it",
+    ),
+    Story(
+        (_NCCL_SYMBOL,),
+        "two NCCLs are in reach: torch was built for a newer one than the one that is loaded, which lacks <symbol>",
+        "leave one of them: remove the older nvidia-nccl package or system library, and its folder from "
+        "LD_LIBRARY_PATH",
+        commands=_LOOK_NCCL,
+    ),
+    Story(
+        (_JITLINK,),
+        "two versions of CUDA's libraries are in reach: libnvJitLink of one is loaded beside the other's libcusparse",
+        "take the folder of the older CUDA out of LD_LIBRARY_PATH, so that the pip packages' own libraries are found",
+        commands=("echo $LD_LIBRARY_PATH", "pip list | grep -i nvidia"),
+    ),
+    Story(
+        (_SYMBOL,),
+        "<file> was built for another version of torch, Python or CUDA than is installed: it lacks <symbol>",
+        "install it again for the torch that is there (`pip install --no-cache-dir --no-build-isolation "
+        "--force-reinstall` "
+        "of its package), or the torch that it was built for",
+    ),
+    Story(
+        (_VERSION,),
+        "a library was built on a newer system than the image's: <version> is not there",
+        "use an image with a newer base, or a build of the library for this one; of conda put its lib folder first "
+        "in LD_LIBRARY_PATH",
+    ),
+    Story(
+        (_NUMPY,),
+        "a package was built for another NumPy (1 or 2) than the one that is installed",
+        "`pip install 'numpy<2'`, or newer versions of the packages that the traceback names",
+    ),
+    Story(
+        (_LINKED,),
+        "what is compiled at the start can't be linked: the linker finds no lib<library>",
+        "install it where the linker looks; libcuda is the driver's, which a container has that was given a GPU "
+        "(`ldconfig -p | grep libcuda`): set env: {LIBRARY_PATH: /usr/lib/x86_64-linux-gnu} to its folder",
+        LIKELY,
+    ),
+    Story(
+        (_TOOLKIT,),
+        "an extension is compiled by the toolkit of CUDA <version>, and torch was built with another",
+        "use an image whose nvcc has the CUDA of torch (`python -c 'import torch; print(torch.version.cuda)'`), or "
+        "install what is compiled as a wheel",
+    ),
+    Story(
+        (_CUDNN, _CUDNN_STATUS),
+        "a part of cuDNN can't be loaded: another cuDNN than torch's own is in reach, or one is incomplete",
+        "take other cuDNNs out of LD_LIBRARY_PATH and out of the image, so that torch finds the one that it brings",
+        LIKELY,
+        ("echo $LD_LIBRARY_PATH", "pip list | grep -i cudnn"),
+    ),
+    Story(
+        (_FFMPEG,),
+        "the image has no FFmpeg libraries (libavutil, libavcodec …), which the video or audio reader loads",
+        "install ffmpeg in the image (`apt-get install -y ffmpeg`, or conda's), in a version that the reader supports",
     ),
 )
 
 
-def _module_missing(case: Case) -> Diagnosis | None:
+def _module_missing(case: Case) -> Told | None:
     """Match imports that ended the script: many are tried and caught."""
     if case.exit_code == 0:
         return None
-    found = _incomplete.diagnose(case)
+    found = told_by(case, _INCOMPLETE)
     if found is not None:
         return found
     raised = case.raised
@@ -165,7 +182,7 @@ def _module_missing(case: Case) -> Diagnosis | None:
     return _lacks(case, decided[0]) if decided else None
 
 
-def _lacks(case: Case, hit: Hit) -> Diagnosis:
+def _lacks(case: Case, hit: Hit) -> Told:
     found = hit.match.groupdict()
     library = found.get("library")
     what = library or found.get("module") or found.get("bare") or ""
@@ -182,9 +199,7 @@ def _lacks(case: Case, hit: Hit) -> Diagnosis:
         )
     )
     looked = _looked(case, hit)
-    return Diagnosis(
-        "TL664",
-        "module-missing",
+    return Told(
         f"{place} has no {'library' if library else 'module'} {what}, which the job needs{at}{looked}",
         seen(hit),
         f"{install} in {place}{own}",
@@ -221,75 +236,4 @@ def _same(case: Case, text: str) -> bool:
     return case.raised is not None and case.raised.message != "" and case.raised.message in text
 
 
-_GATED = LogPattern("rror: ", r"trying to access a gated repo|Cannot access gated repo|GatedRepoError: ")
-_GATED_ERROR = LogPattern("rror: ", r"\bGatedRepoError: ")
-_DENIED = LogPattern(
-    "rror: ",
-    r"(?:HTTPError|HfHubHTTPError|HTTPStatusError|RepositoryNotFoundError|OSError): "
-    r".*\b40[13]\b.*(?:huggingface\.co|hf\.co)",
-)
-_REPOSITORY = LogPattern(
-    "rror: ", r"\bRepositoryNotFoundError: |is not a local folder and is not a valid model identifier"
-)
-_MISSING = LogPattern(
-    "rror: ", r"LocalTokenNotFoundError|Token is required \(`token=True`\)|Invalid user token|you must provide a token"
-)
-_WANDB = LogPattern(
-    "rror",
-    r"wandb\.(?:errors\.)?\w*\.?UsageError: (?:No API key|api_key not configured)|UsageError: api_key not configured",
-)
-_OFFLINE = LogPattern(
-    "rror: ",
-    r"LocalEntryNotFoundError: |outgoing traffic has been disabled|couldn't connect to '?https://huggingface\.co",
-)
-_OFFLINE_MODE = LogPattern("rror", r"OfflineModeIsEnabled\b")
-_UNREACHABLE = LogPattern(
-    "rror", r"(?:ConnectionError|MaxRetryError|ConnectError|ConnectTimeout).*(?:huggingface\.co|hf\.co)"
-)
-_LOGIN = (
-    "pass a token into the container as a secret (secrets, or `docker run -e HF_TOKEN`): `huggingface-cli login` on "
-    "the host "
-    "does not reach into it"
-)
-_CACHE = (
-    "fill the cache where there is a network (`huggingface-cli download NAME`) and mount it, with env: {HF_HOME: …} "
-    "at it; "
-    "or let the container reach the hub (a proxy: HTTPS_PROXY), with HF_HUB_OFFLINE unset"
-)
-
-_hub_access = of_stories(
-    "TL673",
-    "hub-access",
-    (
-        Story(
-            (_GATED, _GATED_ERROR),
-            "the hub does not give the model: it is gated, and the job has no token of somebody who was let in",
-            f"ask for access on the model's page once, then {_LOGIN}",
-        ),
-        Story((_MISSING,), "the job has no token for the hub, or one that is not valid", _LOGIN),
-        Story(
-            (_WANDB,),
-            "the job has no API key of Weights & Biases",
-            "pass WANDB_API_KEY as a secret, or set env: {WANDB_MODE: offline}",
-        ),
-        Story(
-            (_DENIED, _REPOSITORY),
-            "the hub does not give the repository: it is private, or its name does not exist",
-            f"check the name; for a private one {_LOGIN}",
-            LIKELY,
-        ),
-        Story(
-            (_OFFLINE, _OFFLINE_MODE),
-            "the file is not in the local cache, and the job could not, or may not, ask the hub for it",
-            _CACHE,
-            LIKELY,
-        ),
-        Story((_UNREACHABLE,), "the job can't reach the hub from where it runs", _CACHE, LIKELY),
-    ),
-)
-
-
-SYMPTOMS = (
-    Symptom("TL664", "module-missing", _module_missing),
-    _hub_access,
-)
+SYMPTOMS = (Symptom("TL664", "module-missing", _module_missing),)

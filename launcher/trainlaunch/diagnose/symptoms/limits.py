@@ -9,15 +9,14 @@ from trainlaunch.diagnose.base.case import (
     LIKELY,
     POSSIBLE,
     Case,
-    Diagnosis,
     EvidenceLine,
     Symptom,
+    Told,
     of_one_text,
     seen,
 )
 from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.targets import KUBERNETES
 
 NEARLY = 0.95  # of the limit
 ANCDATA = LogPattern("rror: received", r"received \d+ items of ancdata")
@@ -31,7 +30,7 @@ OPEN = LogPattern("oo many open files", r"[Tt]oo many open files")
 _SHARES = r"multiprocessing/(?:reductions?|resource_sharer|connection|popen_\w+)\.py"
 
 
-def _fd_limit(case: Case) -> Diagnosis | None:
+def _fd_limit(case: Case) -> Told | None:
     """Match the texts of RLIMIT_NOFILE."""
     shares = case.first(ANCDATA, TORCH, TORCH_OPEN) or case.first(OPEN, within=_SHARES)
     hit = shares or case.first(OPEN)
@@ -39,17 +38,13 @@ def _fd_limit(case: Case) -> Diagnosis | None:
         return _without_errno(case)
     more = _raise_it(case)
     if shares is not None:
-        return Diagnosis(
-            "TL607",
-            "fd-limit",
+        return Told(
             "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not full",
             seen(hit),
             f"keep `.clone()`s instead of the workers' own tensors, or {more}",
             CERTAIN,
         )
-    return Diagnosis(
-        "TL607",
-        "fd-limit",
+    return Told(
         "a process ran out of file descriptors",
         seen(hit),
         f"close what is opened for each sample, or {more}",
@@ -57,13 +52,11 @@ def _fd_limit(case: Case) -> Diagnosis | None:
     )
 
 
-def _without_errno(case: Case) -> Diagnosis | None:
+def _without_errno(case: Case) -> Told | None:
     hit = case.first(_WITHOUT_ERRNO)
     if hit is None:
         return None
-    return Diagnosis(
-        "TL607",
-        "fd-limit",
+    return Told(
         "a shared tensor could not be opened, and the line does not say why: the limit of open files, a /dev/shm that "
         "is "
         "full or shared, or a segment that is gone",
@@ -74,7 +67,7 @@ def _without_errno(case: Case) -> Diagnosis | None:
     )
 
 
-def _fd_limit_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
+def _fd_limit_live(case: Case, look: ContainerSnapshot) -> Told | None:
     """Match a process that is close to its limit."""
     near = [each for each in look.processes if each.open_files and each.most_files]
     near = [each for each in near if (each.open_files or 0) >= NEARLY * (each.most_files or 0)]
@@ -83,9 +76,7 @@ def _fd_limit_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     shown = EvidenceLine(
         "machine", 0, f"process {near[0].pid} has {near[0].open_files} of {near[0].most_files} files open"
     )
-    return Diagnosis(
-        "TL607",
-        "fd-limit",
+    return Told(
         "a process will soon be out of file descriptors",
         (shown,),
         f"keep `.clone()`s instead of the workers' own tensors, close what is opened, or {_raise_it(case)}",
@@ -95,13 +86,11 @@ def _fd_limit_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
 
 def _raise_it(case: Case) -> str:
     """Return how its target raises the limit: a pod has no ulimits."""
-    if case.evidence.target == KUBERNETES.name:
-        return (
-            "run `ulimit -n $(ulimit -Hn)` before the command, as the preflight does; more is the runtime's LimitNOFILE"
-        )
-    if case.evidence.where.starts_container:
-        return "set ulimits: {nofile: 65536}"
-    return "raise nofile in /etc/security/limits.conf"
+    return case.by_target(
+        "run `ulimit -n $(ulimit -Hn)` before the command, as the preflight does; more is the runtime's LimitNOFILE",
+        "set ulimits: {nofile: 65536}",
+        "raise nofile in /etc/security/limits.conf",
+    )
 
 
 _MMAP = LogPattern("rror", r"unable to mmap \d+ bytes from file <[^<>]*>: Cannot allocate memory \(12\)")
@@ -123,24 +112,18 @@ _REG = LogPattern("ibv_", r"ibv_(?:reg|create|alloc)_\w+.*(?:failed|error).*(?:C
 _UCX = LogPattern("Error", r"\bulimit -l\b|RLIMIT_MEMLOCK")
 
 
-def _memlock(case: Case) -> Diagnosis | None:
+def _memlock(case: Case) -> Told | None:
     """Match ENOMEM of verbs that register memory."""
     hit = case.first(_REG, _UCX)
     if hit is None:
         return None
-    if case.evidence.target == KUBERNETES.name:
-        fix = "give the container the capability IPC_LOCK by a patch, or raise LimitMEMLOCK of the node's runtime"
-    elif case.evidence.where.starts_container:
-        fix = (
-            "set ulimits: {memlock: -1}; on Kubernetes, which has no ulimits, the capability "
-            "IPC_LOCK, or the runtime's "
-            "LimitMEMLOCK"
-        )
-    else:
-        fix = "raise memlock to unlimited in /etc/security/limits.conf"
-    return Diagnosis(
-        "TL640",
-        "memlock",
+    fix = case.by_target(
+        "give the container the capability IPC_LOCK by a patch, or raise LimitMEMLOCK of the node's runtime",
+        "set ulimits: {memlock: -1}; on Kubernetes, which has no ulimits, the capability IPC_LOCK, or the runtime's "
+        "LimitMEMLOCK",
+        "raise memlock to unlimited in /etc/security/limits.conf",
+    )
+    return Told(
         "InfiniBand could not register memory: the limit of locked memory (ulimit -l) is too low",
         seen(hit),
         fix,
@@ -148,66 +131,55 @@ def _memlock(case: Case) -> Diagnosis | None:
     )
 
 
-_THREAD_LIMIT_PTHREAD = LogPattern(
-    "hread", r"pthread_create(?:\(\))? (?:failed|error).*Resource temporarily unavailable"
+PTHREAD = LogPattern(
+    "Resource temporarily", r"pthread_create(?:\(\))? (?:failed|error).*Resource temporarily unavailable"
 )
-_THREAD_LIMIT_GOMP = LogPattern(
-    "hread creation failed", r"libgomp: Thread creation failed: Resource temporarily unavailable"
-)
+_THREAD_LIMIT_GOMP = LogPattern("Thread creation", r"libgomp: Thread creation failed: Resource temporarily unavailable")
 _PYTHON = LogPattern("rror: can't start new thread")
-_NPROC = LogPattern("hread", r"RLIMIT_NPROC \d+ current")
+_NPROC = LogPattern("RLIMIT_NPROC", r"RLIMIT_NPROC \d+ current")
 _THREAD_LIMIT_CXX = LogPattern("rror", r"std::system_error.*\bResource temporarily unavailable")
-_WHAT = LogPattern("temporarily un", r"what\(\):\s+.*Resource temporarily unavailable")
+_WHAT = LogPattern("Resource temporarily", r"what\(\):\s+.*Resource temporarily unavailable")
 _OMP = LogPattern("rror", r"OMP: Error #34")
-_GO = LogPattern("hread", r"failed to create new OS thread|thread creation failed.*errno ?=? ?11")
-_FORK = LogPattern("temporarily un", r"fork: (?:retry: )?Resource temporarily unavailable")
+_GO = LogPattern("OS thread", r"failed to create new OS thread")
+_FORK = LogPattern("Resource temporarily", r"fork: (?:retry: )?Resource temporarily unavailable")
 _EAGAIN = LogPattern("rror: [Errno 11]", r"BlockingIOError: \[Errno 11\]|OSError: \[Errno 11\]")
 _FORKS = r"popen_fork\.py|os\.fork\(|_fork_exec|subprocess\.py|_start_new_thread"
 
 
-def _thread_limit(case: Case) -> Diagnosis | None:
+def _thread_limit(case: Case) -> Told | None:
     """Match EAGAIN of threads and forks; that of torch's allocator is a full /dev/shm."""
     hit = case.first(
-        _THREAD_LIMIT_PTHREAD, _THREAD_LIMIT_GOMP, _PYTHON, _NPROC, _THREAD_LIMIT_CXX, _WHAT, _OMP, _GO, _FORK
+        PTHREAD, _THREAD_LIMIT_GOMP, _PYTHON, _NPROC, _THREAD_LIMIT_CXX, _WHAT, _OMP, _GO, _FORK
     ) or case.first(_EAGAIN, within=_FORKS)
     if hit is None:
         return None
     limit = f" of {case.evidence.pids_limit}" if case.evidence.pids_limit else ""
+    more = case.by_target(
+        "let the node's kubelet have a larger podPidsLimit", "raise the container's `--pids-limit`", "raise `ulimit -u`"
+    )
     threads = 'set env: {OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1"}, or resources.cpus, which sets them'
-    return Diagnosis(
-        "TL638",
-        "thread-limit",
+    return Told(
         f"the limit{limit} of processes and threads is reached; a crash below that line is its consequence",
         seen(hit),
-        f"{threads}; or use fewer workers; or {_more(case)}",
+        f"{threads}; or use fewer workers; or {more}",
     )
 
 
-def _more(case: Case) -> str:
-    if case.evidence.target == KUBERNETES.name:
-        return "let the node's kubelet have a larger podPidsLimit"
-    return "raise the container's `--pids-limit`" if case.evidence.where.starts_container else "raise `ulimit -u`"
-
-
-_OLD_SECCOMP_PTHREAD = LogPattern("hread", r"pthread_create(?:\(\))? (?:failed|error).*Operation not permitted")
-_OLD_SECCOMP_GOMP = LogPattern("hread creation failed", r"Thread creation failed: Operation not permitted")
+_OLD_SECCOMP_PTHREAD = LogPattern(
+    "Operation not permitted", r"pthread_create(?:\(\))? (?:failed|error).*Operation not permitted"
+)
+_OLD_SECCOMP_GOMP = LogPattern("Thread creation", r"Thread creation failed: Operation not permitted")
 _OLD_SECCOMP_CXX = LogPattern("rror", r"std::system_error.*Operation not permitted")
 
-
-def _old_seccomp(case: Case) -> Diagnosis | None:
-    """Match EPERM of a thread's start: a limit answers EAGAIN."""
-    hit = case.first(_OLD_SECCOMP_PTHREAD, _OLD_SECCOMP_GOMP, _OLD_SECCOMP_CXX)
-    if hit is None:
-        return None
-    commands = ("docker version --format '{{.Server.Version}}'",)
-    return Diagnosis(
-        "TL639",
-        "old-seccomp",
-        "the engine's seccomp profile is older than the image's C library and forbids it to start threads",
-        seen(hit),
-        "update Docker to 20.10.10 or newer, with runc and libseccomp 2.5, on the host; no limit has to be raised",
-        commands=commands,
-    )
+# Match EPERM of a thread's start: a limit answers EAGAIN.
+_old_seccomp = of_one_text(
+    "TL639",
+    "old-seccomp",
+    (_OLD_SECCOMP_PTHREAD, _OLD_SECCOMP_GOMP, _OLD_SECCOMP_CXX),
+    "the engine's seccomp profile is older than the image's C library and forbids it to start threads",
+    "update Docker to 20.10.10 or newer, with runc and libseccomp 2.5, on the host; no limit has to be raised",
+    commands=("docker version --format '{{.Server.Version}}'",),
+)
 
 
 NONE_USABLE = LogPattern("rror", r"No usable temporary directory(?: name)? found")
@@ -215,16 +187,14 @@ TOO_LONG = LogPattern("rror: AF_UNIX path too long")
 MANAGER = LogPattern("shm", r"could not generate a random directory for manager socket")
 
 
-def _tmpdir_unusable(case: Case) -> Diagnosis | None:
+def _tmpdir_unusable(case: Case) -> Told | None:
     """Match the three texts."""
     hit = case.first(NONE_USABLE, TOO_LONG, MANAGER)
     if hit is None:
         return None
     hung = "; the run is hung and will not end by itself" if case.exit_code is None else ""
     mount = "add `{type: tmpfs, target: /tmp}` to mounts, or " if case.evidence.where.starts_container else ""
-    return Diagnosis(
-        "TL608",
-        "tmpdir-unusable",
+    return Told(
         f"the temporary directory can't hold the socket that workers pass tensors through{hung}",
         seen(hit),
         f"{mount}set env: {{TMPDIR: /tmp}}",
@@ -242,7 +212,7 @@ _SHM = r"SemLock|synchronize\.py|shared_memory\.py|multiprocessing/reductions|_s
 _PATH = re.compile(r"""device:? ['"]?(/[^'"\s]+)|(?<![^\s:'"])[^\s:'"/]*(/[^\s:'"]+): (?:write|[Nn]o space)""")
 
 
-def _disk_full(case: Case) -> Diagnosis | None:
+def _disk_full(case: Case) -> Told | None:
     """Match ENOSPC and EDQUOT that neither their line nor their traceback ties to /dev/shm."""
     found = [
         each for each in case.hits(_ENOSPC, _QUOTA_ERROR, _TORCH) if not _of_shm(each.text) and not each.within(_SHM)
@@ -254,9 +224,7 @@ def _disk_full(case: Case) -> Diagnosis | None:
     where = next((each for each in path.groups() if each), "") if path else ""
     what = "the disk quota is used up" if "quota" in hit.text else "the disk is full"
     sentence = f"{what} where {where} is; /dev/shm is not" if where else f"{what} that the job writes to"
-    return Diagnosis(
-        "TL641",
-        "disk-full",
+    return Told(
         sentence,
         seen(hit),
         f"look with `df -h {where or '.'}` and `df -i {where or '.'}`, then free room there or write to a larger mount",
@@ -273,7 +241,7 @@ SYMPTOMS = (
     _map_count,
     Symptom("TL640", "memlock", _memlock),
     Symptom("TL638", "thread-limit", _thread_limit),
-    Symptom("TL639", "old-seccomp", _old_seccomp),
+    _old_seccomp,
     Symptom("TL608", "tmpdir-unusable", _tmpdir_unusable),
     Symptom("TL641", "disk-full", _disk_full),
 )

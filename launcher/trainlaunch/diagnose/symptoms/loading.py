@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, Diagnosis, EvidenceLine, Symptom, of_one_text, seen
+from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, EvidenceLine, Symptom, Told, of_one_text, seen
 from trainlaunch.diagnose.base.container_snapshot import (
     LONG,
     ContainerSnapshot,
@@ -29,21 +29,19 @@ _STACK = LogPattern(
     r"File .*(?:threading|logging/__init__)\.py\"?,? line \d+,? in (?:acquire|_acquireLock|__enter__)\b",
 )
 _SPY = LogPattern(
-    "hread", r"^Thread \S+ \((?:active|idle)\): .*|Thread 0x[0-9a-f]+ \(most recent call first\)", beside=True
+    "Thread ", r"^Thread \S+ \((?:active|idle)\): .*|Thread 0x[0-9a-f]+ \(most recent call first\)", beside=True
 )
 
 
-def _fork_deadlock(case: Case) -> Diagnosis | None:
+def _fork_deadlock(case: Case) -> Told | None:
     """Match a dump of stacks that stand in a lock."""
     hit = case.first(_STACK) if case.exit_code is None and case.first(_SPY) else None
     if hit is None:
         return None
-    return Diagnosis(
-        "TL648", "fork-deadlock", "a worker waits for a lock that was held when it was forked", seen(hit), FIX, POSSIBLE
-    )
+    return Told("a worker waits for a lock that was held when it was forked", seen(hit), FIX, POSSIBLE)
 
 
-def _fork_deadlock_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
+def _fork_deadlock_live(case: Case, look: ContainerSnapshot) -> Told | None:
     """Match workers that were forked and stand in a lock while the job waits for them."""
     waiting = {each.pid for each in look.mains if waits_for_batch(look, each)}
     stuck = [each for each in look.workers if each.parent in waiting and is_in_lock(each) and was_forked(each)]
@@ -55,7 +53,7 @@ def _fork_deadlock_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None
     shown = EvidenceLine(
         "machine", 0, f"pid {first.pid}: in the kernel's {first.kernel}; {len(stuck)} workers stand so"
     )
-    return Diagnosis("TL648", "fork-deadlock", sentence, (shown,), FIX, LIKELY if first.stack else POSSIBLE)
+    return Told(sentence, (shown,), FIX, LIKELY if first.stack else POSSIBLE)
 
 
 BUSY = 0.8  # of the CPUs that the workers could use at most
@@ -63,11 +61,11 @@ MIN_GPU = 0.25  # busy: below that nobody can tell how many workers would be eno
 GPU_WAITS = 85.0  # percent
 
 
-def _slow_loading(case: Case) -> Diagnosis | None:
+def _slow_loading(case: Case) -> Told | None:
     """Return None: a log doesn't show what a job waits for."""
 
 
-def _slow_loading_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
+def _slow_loading_live(case: Case, look: ContainerSnapshot) -> Told | None:
     """Match a worker that is stuck while the job waits for it, or workers that do all they can."""
     for main in waiting_mains(look):
         workers = look.workers_of(main)
@@ -81,11 +79,9 @@ def _slow_loading_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     return None
 
 
-def _stuck(look: ContainerSnapshot, worker: Process) -> Diagnosis:
+def _stuck(look: ContainerSnapshot, worker: Process) -> Told:
     seen = EvidenceLine("machine", 0, f"pid {worker.pid}: state {worker.state}, in the kernel's {worker.kernel or '?'}")
-    return Diagnosis(
-        "TL670",
-        "slow-loading",
+    return Told(
         f"worker {look.number(worker)} has been {place(worker)}{duration(worker)}, and the job waits for it",
         (seen,),
         "look at what that line waits for: storage, a download, a lock; data_loader.timeout makes it an error",
@@ -93,7 +89,7 @@ def _stuck(look: ContainerSnapshot, worker: Process) -> Diagnosis:
     )
 
 
-def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) -> Diagnosis | None:
+def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) -> Told | None:
     used = sum(each.cpu or 0 for each in workers)
     starved = sum(each.starved or 0 for each in workers)
     most = min(len(workers), look.cpus or len(workers))
@@ -112,9 +108,7 @@ def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) 
     seen = EvidenceLine(
         "machine", 0, f"{len(workers)} workers use {used:.1f} of {most:g} CPUs; pid {main.pid} waits for them"
     )
-    return Diagnosis(
-        "TL670",
-        "slow-loading",
+    return Told(
         f"workers at {100 * used / len(workers):.0f} % CPU, queue empty{idle}: {what}",
         (seen,),
         fix,

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from trainlaunch.diagnose.base.case import (
     CERTAIN,
     LIKELY,
     POSSIBLE,
     Case,
-    Diagnosis,
     EvidenceLine,
     Story,
     Symptom,
-    of_stories,
+    Told,
     seen,
+    told_by,
 )
 from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import fewer, memory_story, more_memory
 from trainlaunch.exit_codes import EXIT_SIGKILL
-from trainlaunch.units import MIB, format_size, human_size, round_up
+from trainlaunch.units import GIB, MIB, format_size, human_size, round_up
 
 NEARLY = 0.95  # of the limit, by what can't be given back
 _REASON = LogPattern("OOM", r"\bOOMKilled\b(?!\W+false)")
 _KERNEL = LogPattern("illed", r"(?:Memory cgroup o|O)ut of memory: Killed process \d+|oom-kill:.*: Killed process \d+")
 _CONSTRAINT = LogPattern("OOM", r"System OOM encountered|OOM ?[Kk]ill(?:ed)? (?:event|detected)|CONSTRAINT_MEMCG")
-_SLURM = LogPattern("rror:", r"Detected \d+ oom[-_]kill event|Exceeded (?:job|step) memory limit")
+_SLURM = LogPattern(
+    "rror:", r"Detected \d+ oom[-_]kill event|Exceeded (?:job|step) memory limit|\btasks? [\d,-]{1,40}: Out Of Memory"
+)
 _OOMD = LogPattern("illed", r"systemd-oomd.{0,80}[Kk]illed|[Kk]illed \S+ due to memory (?:pressure|used)")
 _RAY_NUMBERS = LogPattern(
     "exceed", r"was (?P<used>[\d.]+ ?[KMGT]i?B) / (?P<all>[\d.]+ ?[KMGT]i?B) \([\d.]+\), which exceeds", beside=True
@@ -36,7 +36,7 @@ _RAY = LogPattern("illed", r"killed due to (?:the node running low on memory|mem
 OUT_OF_MEMORY = (_REASON, _KERNEL, _CONSTRAINT, _SLURM, _RAY, _OOMD)
 
 
-def _oom_killed(case: Case) -> Diagnosis | None:
+def _oom_killed(case: Case) -> Told | None:
     """Match the engine's OOMKilled, the kernel's, Slurm's and Ray's lines; a SIGKILL after a stop is another thing."""
     evidence = case.evidence
     hit = case.first(*OUT_OF_MEMORY)
@@ -53,10 +53,10 @@ def _oom_killed(case: Case) -> Diagnosis | None:
     fix = more_memory(evidence)
     if evidence.memory and evidence.private_shm and evidence.shm_size >= evidence.memory:
         fix += "; in a pod the files in /dev/shm outlive a restart of the container: delete the pod"
-    return Diagnosis("TL610", "oom-killed", sentence, seen(_told(case), hit), fix)
+    return Told(sentence, seen(_told(case), hit), fix)
 
 
-def _by_another(case: Case, hit: Hit) -> Diagnosis | None:
+def _by_another(case: Case, hit: Hit) -> Told | None:
     """Return what it is where not the kernel ended it at the container's limit, but who watches memory beside it."""
     story = None
     if _RAY.found_in(hit.text):
@@ -94,10 +94,10 @@ def _by_another(case: Case, hit: Hit) -> Diagnosis | None:
             "the node itself was out of memory, and the kernel killed a process on it",
             "set resources.memory, which is the request as well, so that the node is not given too much",
         )
-    return None if story is None else Diagnosis("TL610", "oom-killed", story[0], seen(hit), story[1])
+    return None if story is None else Told(story[0], seen(hit), story[1])
 
 
-def _oom_killed_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
+def _oom_killed_live(case: Case, look: ContainerSnapshot) -> Told | None:
     """Match a memory limit that is nearly used up by processes and /dev/shm; what files hold is given back."""
     memory = look.memory
     if memory is None or memory.limit is None or memory.anon is None:
@@ -106,9 +106,7 @@ def _oom_killed_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     if kept < NEARLY * memory.limit:
         return None
     shown = EvidenceLine("machine", 0, f"processes and /dev/shm hold {human_size(kept)} of {human_size(memory.limit)}")
-    return Diagnosis(
-        "TL610",
-        "oom-killed",
+    return Told(
         "memory is nearly used up: the kernel kills a process of the job when it reaches its limit",
         (shown,),
         more_memory(case.evidence),
@@ -128,16 +126,14 @@ KILLED = LogPattern(
 )
 
 
-def _oom_killed_worker(case: Case) -> Diagnosis | None:
+def _oom_killed_worker(case: Case) -> Told | None:
     """Match torch's text for SIGKILL."""
     hit = case.first(KILLED)
     if hit is None:
         return None
     evidence = case.evidence
     sure = CERTAIN if evidence.oom_killed else LIKELY
-    return Diagnosis(
-        "TL609",
-        "oom-killed-worker",
+    return Told(
         f"a DataLoader worker was killed, almost always for memory: {memory_story(evidence)}",
         seen(hit),
         more_memory(evidence),
@@ -158,44 +154,38 @@ _PINNED = LogPattern("CUDA", r"CUDA error: out of memory")
 _UNIFIED = LogPattern("NV_ERR_NO_MEMORY", r"NVRM: .*NV_ERR_NO_MEMORY", beside=True)
 _LOWER = "lower batch_size, or accumulate gradients; look with nvidia-smi whether another process uses the GPU"
 
-_of_gpu = of_stories(
-    "TL661",
-    "cuda-oom",
-    (
-        Story(
-            (_NCCL,),
-            "a GPU has no memory left for NCCL's buffers: what the job keeps there leaves none; /dev/shm is not it",
-            "leave room on the GPU (a smaller batch_size, a smaller share for a cache of keys and values), or set env: "
-            "{NCCL_BUFFSIZE: '2097152'} and NCCL_NVLS_ENABLE: '0'",
-            commands=("nvidia-smi",),
-        ),
-        Story(
-            (_NVMAP,),
-            "the memory that GPU and host share has no room left: the page cache and the host's processes count",
-            "free the host's share (`sync; echo 3 > /proc/sys/vm/drop_caches` as root), or lower batch_size",
-            LIKELY,
-        ),
-        Story(
-            (_CUDA, _HIP),
-            "a GPU has no memory left; the container's memory and /dev/shm are not it",
-            f"{_LOWER}; where much is reserved and unused set env: {{PYTORCH_CUDA_ALLOC_CONF: "
-            f"'expandable_segments:True'}}",
-            commands=("nvidia-smi",),
-        ),
+_OF_GPU = (
+    Story(
+        (_NCCL,),
+        "a GPU has no memory left for NCCL's buffers: what the job keeps there leaves none; /dev/shm is not it",
+        "leave room on the GPU (a smaller batch_size, a smaller share for a cache of keys and values), or set env: "
+        "{NCCL_BUFFSIZE: '2097152'} and NCCL_NVLS_ENABLE: '0'",
+        commands=("nvidia-smi",),
+    ),
+    Story(
+        (_NVMAP,),
+        "the memory that GPU and host share has no room left: the page cache and the host's processes count",
+        "free the host's share (`sync; echo 3 > /proc/sys/vm/drop_caches` as root), or lower batch_size",
+        LIKELY,
+    ),
+    Story(
+        (_CUDA, _HIP),
+        "a GPU has no memory left; the container's memory and /dev/shm are not it",
+        f"{_LOWER}; where much is reserved and unused set env: {{PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True'}}",
+        commands=("nvidia-smi",),
     ),
 )
 
 
-def _cuda_oom(case: Case) -> Diagnosis | None:
+def _cuda_oom(case: Case) -> Told | None:
     """Match the allocators' texts; where host and GPU have one memory, what the host holds is missing there."""
-    found = _of_gpu.diagnose(case)
+    found = told_by(case, _OF_GPU)
     if found is None or case.first(_PINNED, within=r"pin_memory\.py|cudaHostAlloc") is not None:
         return None  # page-locked memory of the host
     unified = case.first(_UNIFIED)
     if unified is None:
         return found
-    return replace(
-        found,
+    return found._replace(
         sentence="the memory that GPU and host share has no room left: the page cache and the host's processes count",
         fix="free the host's share (`sync; echo 3 > /proc/sys/vm/drop_caches` as root), give the container "
         f"a smaller memory and /dev/shm, or {_LOWER}",
@@ -211,31 +201,54 @@ _TMP = LogPattern(
 _ANY_TMP = LogPattern("instead of /dev/shm", r"object store is using \S+ instead of /dev/shm", beside=True)
 _FULL = LogPattern("rror", r"ObjectStoreFullError|plasma.*(?:No space left|ENOSPC)")
 _EXCEEDS = LogPattern("shm", r"(?i)object store.*(?:exceeds|larger than).*/dev/shm")
+_BOTH = LogPattern(
+    "shm", r"object store size \((?P<store>[\d.]{1,20}) GB\) exceeds /dev/shm size \((?P<room>[\d.]{1,20}) GB\)"
+)
+_REQUEST = LogPattern(
+    "xceed", r"request is for (?P<store>\d{1,18}) bytes, and the amount available is (?P<room>\d{1,18})"
+)
 
 
-def _ray_shm(case: Case) -> Diagnosis | None:
+def _ray_shm(case: Case) -> Told | None:
     """Match Ray's warnings with their number, and its error."""
+    if (told := case.first(_BOTH, _REQUEST)) is not None:
+        return _store_refused(told)
     hit = case.first(_TMP) or case.first(_ANY_TMP, _EXCEEDS, _FULL)
     if hit is None:
         return None
     free = int(hit.match[1]) if hit.match.re.groups else 0
     if not free:
-        return Diagnosis(
-            "TL636",
-            "ray-shm",
+        return Told(
             "Ray's object store does not fit into /dev/shm",
             seen(hit),
             "lower object_store_memory, or name it in shm_extra with its size, so that /dev/shm holds it",
             LIKELY,
         )
-    fits = format_size(round_up(max(free * 10 // 11 - MIB, MIB), MIB))
-    return Diagnosis(
-        "TL636",
-        "ray-shm",
+    fits = _fitting(free)
+    return Told(
         f"Ray's object store is larger than the {human_size(free)} that are free in /dev/shm, so it lies on disk",
         seen(hit),
         f"set object_store_memory to at most {fits}, or make /dev/shm a tenth larger than it: shm_extra: "
         "[{name: ray, size: …}]; files of an earlier Ray in /dev/shm take room too",
+    )
+
+
+def _fitting(free: int) -> str:
+    """Return the size of an object store that fits into what is free: Ray wants a tenth more."""
+    return format_size(round_up(max(free * 10 // 11 - MIB, MIB), MIB))
+
+
+def _store_refused(told: Hit) -> Told:
+    """Return what Ray says with both numbers, in gigabytes or bytes."""
+    unit = 1 if told.text.endswith("bytes") or "bytes," in told.text else 10**9
+    store, room = (int(float(told.match[each]) * unit) for each in ("store", "room"))
+    wanted = format_size(round_up(store * 11 // 10, GIB))
+    return Told(
+        f"Ray did not start: its object store of {human_size(store)} does not fit into the {human_size(room)} that are "
+        f"free in /dev/shm",
+        seen(told),
+        f"set object_store_memory (`ray start --object-store-memory`) to at most {_fitting(room)}, or make /dev/shm a "
+        f"tenth larger than it: shm_extra: [{{name: ray, size: {wanted}}}]",
     )
 
 

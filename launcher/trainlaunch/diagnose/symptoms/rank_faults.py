@@ -7,10 +7,10 @@ from trainlaunch.diagnose.base.case import (
     LIKELY,
     POSSIBLE,
     Case,
-    Diagnosis,
     EvidenceLine,
     Story,
     Symptom,
+    Told,
     of_one_text,
     of_stories,
     seen,
@@ -30,8 +30,8 @@ _ROUTE_ERROR = LogPattern(
     "NCCL", r"Call to connect (?:to \S+ )?(?:failed|returned).*(?:No route to host|Network is unreachable)"
 )
 
-_LINK_LOCAL = LogPattern("169.254.", r"(?:Connect to|connect to|connecting to address) 169\.254\.\d+\.\d+")
-_COMPLETION = LogPattern("rror", r"Got completion (?:from peer \S+ )?with (?:status=)?(?:error )?12\b")
+_LINK_LOCAL = LogPattern("NCCL", r"(?:Connect to|connect to|connecting to address) 169\.254\.\d+\.\d+")
+_COMPLETION = LogPattern("NCCL", r"Got completion (?:from peer \S+ )?with (?:status=)?(?:\w+\(|error )?12\b")
 _QUEUE_PAIR = LogPattern("ibv_", r"Call to ibv_modify_qp failed|ibv_modify_qp failed with")
 _EFA = LogPattern(
     "NCCL",
@@ -110,7 +110,7 @@ _LOCALHOST = LogPattern(
     r"client socket has timed out after \d+ ?(?:ms|milliseconds) while trying to connect to "
     r"\((?:localhost|127\.0\.0\.1), ",
 )
-_ERROR = LogPattern("rror", r"\bRendezvous(?:Connection|Timeout|State)?Error\b|RendezvousClosedError")
+_ERROR = LogPattern("rror", r"(?<!of type )\bRendezvous(?:Connection|Timeout|State)?Error\b|RendezvousClosedError")
 _CLIENT = LogPattern("imed out", r"client socket has timed out after \d+ ?(?:ms|milliseconds) while trying to connect")
 _CLIENT_FAILED = LogPattern(
     "rror", r"client socket has failed to connect to .* (?:after|Connection refused)|DistNetworkError: .*connect"
@@ -210,7 +210,7 @@ _dist_timeout_secondary = of_one_text(
 )
 
 
-def _dist_timeout_secondary_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
+def _dist_timeout_secondary_live(case: Case, look: ContainerSnapshot) -> Told | None:
     """Match a rank that waits for one that has ended, or that stands elsewhere."""
     ranks = [each for each in look.mains if each.rank is not None and not each.dead]
     waiting = [each for each in ranks if each.collective or (not each.stack and _does_nothing(each))]
@@ -223,27 +223,21 @@ def _dist_timeout_secondary_live(case: Case, look: ContainerSnapshot) -> Diagnos
     who = f"rank {first.rank} waits" + (f" in {first.collective} {place(first)}" if first.collective else "")
     shown = EvidenceLine("machine", 0, f"pid {first.pid}: in the kernel's {first.kernel or '?'}{duration(first)}")
     if gone:
-        return Diagnosis(
-            "TL654",
-            "dist-timeout-secondary",
+        return Told(
             f"{who}, and local rank {', '.join(map(str, gone))} of {world} does not run any more",
             (shown,),
             "look for that rank's own error in the log: it is the cause; end the run, which waits for ever",
             LIKELY if first.collective else POSSIBLE,
         )
     if first.collective and others:
-        return Diagnosis(
-            "TL654",
-            "dist-timeout-secondary",
+        return Told(
             f"{who} for rank {others[0].rank}, which has been {place(others[0])}{duration(others[0])}",
             (shown,),
             "look at what that rank waits for there",
             LIKELY,
         )
     if first.collective and len(waiting) == len(ranks) and slept(first) >= 6 * LONG:
-        return Diagnosis(
-            "TL654",
-            "dist-timeout-secondary",
+        return Told(
             f"{who}{duration(first)}: all ranks of this container do, so one elsewhere has not come",
             (shown,),
             "look at the ranks of the other nodes",
@@ -256,14 +250,12 @@ def _does_nothing(process: Process) -> bool:
     return process.cpu is not None and process.cpu < IDLE and slept(process) >= LONG
 
 
-def _rank_ended(case: Case) -> Diagnosis | None:
+def _rank_ended(case: Case) -> Told | None:
     """Match torchrun's summary where the rank's own words are missing; a signal is another symptom's."""
     failed, raised = case.account.failed, case.raised
     if failed is None or failed.code <= 0 or (raised is not None and not is_echo(raised)):
         return None
-    return Diagnosis(
-        "TL672",
-        "rank-ended",
+    return Told(
         f"rank {failed.rank} ended first, by itself with exit code {failed.code}; what it said is not in this log",
         seen(EvidenceLine("log", failed.line, failed.text.strip())),
         "look at that rank's own output: start torchrun with `--tee 3 --log-dir DIR` (or look into its --log-dir), or "
@@ -277,6 +269,6 @@ def _rank_ended(case: Case) -> Diagnosis | None:
 SYMPTOMS = (
     _network_interface,
     _rendezvous,
-    _dist_timeout_secondary._replace(diagnose_live=_dist_timeout_secondary_live),
+    _dist_timeout_secondary._replace(tell_live=_dist_timeout_secondary_live),
     Symptom("TL672", "rank-ended", _rank_ended),
 )

@@ -9,9 +9,9 @@ from trainlaunch.diagnose.base.case import (
     LIKELY,
     POSSIBLE,
     Case,
-    Diagnosis,
     EvidenceLine,
     Symptom,
+    Told,
     of_one_text,
     place_in_script,
     seen,
@@ -26,16 +26,14 @@ _RAISED = LogPattern(
 )
 
 
-def _file_missing(case: Case) -> Diagnosis | None:
+def _file_missing(case: Case) -> Told | None:
     """Match the interpreter's own text, and FileNotFoundError where it ended the script."""
     if case.exit_code == 0:
         return None
     script = case.first(_FILE_MISSING_SCRIPT)
     if script is not None:
         path = script.match["path"]
-        return Diagnosis(
-            "TL665",
-            "file-missing",
+        return Told(
             f"python could not open the script {path}: no such file {_where(case)}",
             seen(script),
             f"check that one of mounts brings {path} to where it is expected, and working_dir for a relative path",
@@ -48,9 +46,7 @@ def _file_missing(case: Case) -> Diagnosis | None:
     if path.startswith("/") and "/" not in path[1:] and raised.has(r"shared_memory\.py|synchronize\.py"):
         return None
     named = f" {path}" if path else ""
-    return Diagnosis(
-        "TL665",
-        "file-missing",
+    return Told(
         f"the job wants the file{named}, which is not {_where(case)}{place_in_script(raised)}",
         seen(case.raised_seen()),
         "check the path and that one of mounts brings it there; a relative path counts from working_dir",
@@ -68,7 +64,7 @@ _CACHES = re.compile(
 )
 
 
-def _permission_denied(case: Case) -> Diagnosis | None:
+def _permission_denied(case: Case) -> Told | None:
     """Match EACCES, EPERM and EROFS where they ended the script."""
     if case.exit_code == 0:
         return None
@@ -97,7 +93,7 @@ def _permission_denied(case: Case) -> Diagnosis | None:
                 "HF_HOME: /tmp/hf, TORCH_HOME: /tmp/torch, TRITON_CACHE_DIR: /tmp/triton, MPLCONFIGDIR: /tmp/mpl}, or "
                 "a mount"
             )
-    return Diagnosis("TL666", "permission-denied", sentence, seen(script or case.raised_seen()), fix)
+    return Told(sentence, seen(script or case.raised_seen()), fix)
 
 
 # Exceptions of libraries that say what to type, by their message.
@@ -113,6 +109,26 @@ _KNOWN = (
         "classes by torch.serialization.add_safe_globals",
     ),
     (
+        re.compile(r"KV cache is needed|Free memory on device|available memory for the cache blocks"),
+        "the GPU has less free memory than the engine wants: end what else holds it (`nvidia-smi`), or lower "
+        "max_model_len and gpu_memory_utilization, or share the model between more GPUs",
+    ),
+    (
+        re.compile(r"CUBLAS_STATUS_NOT_INITIALIZED"),
+        "most often the GPU's memory is full, or an index is out of range: look with `nvidia-smi`, and run once with "
+        "env: {CUDA_LAUNCH_BLOCKING: '1'}",
+    ),
+    (
+        re.compile(r"only supports Ampere"),
+        "this GPU is older than what FlashAttention is written for: go without (attn_implementation='sdpa'), or use "
+        "another GPU",
+    ),
+    (
+        re.compile(r"placement group|No available node types"),
+        "Ray has not as many free CPUs or GPUs as are asked for, or not on one node: `ray status` shows what it has and"
+        " who holds it; ask for less, or start Ray with more (`ray start --num-gpus`)",
+    ),
+    (
         re.compile(r"an illegal memory access|device-side assert"),
         "run once with env: {CUDA_LAUNCH_BLOCKING: '1'}: the line is then the one that failed; an assert is most "
         "often an "
@@ -121,7 +137,7 @@ _KNOWN = (
 )
 
 
-def _python_exception(case: Case) -> Diagnosis | None:
+def _python_exception(case: Case) -> Told | None:
     """Match the traceback that ended the script, of whatever exception."""
     raised = case.raised
     if raised is None or case.exit_code == 0:
@@ -139,9 +155,7 @@ def _python_exception(case: Case) -> Diagnosis | None:
     known = next((each for pattern, each in _KNOWN if pattern.search(raised.message)), "")
     fix = known or fix
     sure = CERTAIN if case.exit_code == 1 else LIKELY
-    return Diagnosis(
-        "TL663",
-        "python-exception",
+    return Told(
         f"the script raised {raised.type}{place_in_script(raised)}{message}",
         seen(case.raised_seen()),
         fix,
@@ -157,14 +171,12 @@ _IGNORED = LogPattern(
 _CHILD = LogPattern("Error: can only", r"AssertionError: can only (?:test|join) a child process", beside=True)
 
 
-def _benign(case: Case) -> Diagnosis | None:
+def _benign(case: Case) -> Told | None:
     """Match them where the job did not fail by a code of its own; anything else found counts more."""
     hit = case.first(_CHILD, _IGNORED)
     if hit is None or case.exit_code not in {None, 0}:
         return None
-    return Diagnosis(
-        "TL668",
-        "benign",
+    return Told(
         "Python reported a failure while it threw an object away, and went on: nothing is wrong",
         seen(hit),
         "nothing; if the job died, its reason is something else",
@@ -172,15 +184,13 @@ def _benign(case: Case) -> Diagnosis | None:
     )
 
 
-def _unknown(case: Case) -> Diagnosis | None:
+def _unknown(case: Case) -> Told | None:
     """Match a failure, by its code, that is asked about and that nothing else matches."""
     if not case.exit_code:
         return None
     last = next((each.strip() for each in reversed(case.facts.last) if each.strip()), "")
     shown = EvidenceLine("log", case.facts.lines, last) if last else None
-    return Diagnosis(
-        "TL669",
-        "unknown",
+    return Told(
         f"it ended with {case.exit_code}, and nothing in what is known names a cause",
         seen(shown, f"exit code {case.exit_code}"),
         'run again with env: {PYTHONUNBUFFERED: "1", PYTHONFAULTHANDLER: "1"} and look at the last lines; `--inspect` '
@@ -189,7 +199,7 @@ def _unknown(case: Case) -> Diagnosis | None:
     )
 
 
-_UID = LogPattern("ot found: ", r"getpwuid\(\): uid not found: \d+|no entry for uid \d+")
+_UID = LogPattern("ot found: ", r"'?getpwuid\(\): uid not found: \d+|no entry for uid \d+")
 _NO_USERNAME = LogPattern("rror: No username set in the environment")
 
 _user_without_name = of_one_text(

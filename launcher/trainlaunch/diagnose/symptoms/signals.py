@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import signal
 
-from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, Diagnosis, EvidenceLine, Symptom, seen
+from trainlaunch.diagnose.base.case import LIKELY, POSSIBLE, Case, EvidenceLine, Symptom, Told, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import more_memory
+from trainlaunch.diagnose.symptoms.limits import PTHREAD
 from trainlaunch.diagnose.symptoms.memory import OUT_OF_MEMORY
 from trainlaunch.exit_codes import EXIT_INTERRUPTED, EXIT_SIGKILL, EXIT_SIGTERM
 from trainlaunch.targets import KUBERNETES
 
+_BY_CODE = {-9: "SIGKILL", -15: "SIGTERM"}  # as torchrun tells a rank's
 _SIGNALS = {EXIT_SIGKILL: "SIGKILL", EXIT_SIGTERM: "SIGTERM"}
 _RANK = LogPattern("SIG", r"Signal (?:9|15) \(SIG(?:KILL|TERM)\) received by PID")
 _EXITCODE = LogPattern("exitcode", r"\bexitcode *[:=] *-(?:9|15)\b")
@@ -27,7 +29,7 @@ _ACTOR = LogPattern(
 _BARE = "exit code {}, OOMKilled false, no signal sent through {}"
 
 
-def _killed_from_outside(case: Case) -> Diagnosis | None:
+def _killed_from_outside(case: Case) -> Told | None:
     """Match 137 and 143, and the texts of SIGKILL, that nothing else explains."""
     evidence = case.evidence
     name = _SIGNALS.get(case.exit_code or 0)
@@ -40,9 +42,7 @@ def _killed_from_outside(case: Case) -> Diagnosis | None:
     if evidence.oom_killed is None:
         return _unasked(case, name, hit)
     saw = _BARE.format(case.exit_code, evidence.where.runtime)
-    return Diagnosis(
-        "TL612",
-        "killed-from-outside",
+    return Told(
         f"{name} ended the job, and neither its memory limit nor {evidence.where.runtime} sent it",
         seen(saw, hit),
         _look(case, name),
@@ -50,23 +50,19 @@ def _killed_from_outside(case: Case) -> Diagnosis | None:
     )
 
 
-def _unasked(case: Case, name: str, hit: Hit | None) -> Diagnosis:
+def _unasked(case: Case, name: str, hit: Hit | None) -> Told:
     """Return what an exit code alone tells: nobody asked the engine or the cluster."""
     memory = name == "SIGKILL"
     if not memory:
         sentence = "SIGTERM ended the job: a stop, a scheduler or a shutdown sent it; its log does not tell which"
-        return Diagnosis(
-            "TL612",
-            "killed-from-outside",
+        return Told(
             sentence,
             seen(f"exit code {case.exit_code}", hit),
             _look(case, name),
             LIKELY,
         )
     ask = "`kubectl get pod,events -o yaml`" if case.evidence.target == KUBERNETES.name else "`docker inspect NAME`"
-    return Diagnosis(
-        "TL612",
-        "killed-from-outside",
+    return Told(
         "SIGKILL ended the job, for memory most often; nobody has asked yet whether its own limit or the "
         "machine's was met",
         seen(f"exit code {case.exit_code}", hit),
@@ -75,11 +71,9 @@ def _unasked(case: Case, name: str, hit: Hit | None) -> Diagnosis:
     )
 
 
-def _process(case: Case, hit: Hit | None) -> Diagnosis:
+def _process(case: Case, hit: Hit | None) -> Told:
     if hit is not None and _ACTOR.found_in(hit.text):
-        return Diagnosis(
-            "TL612",
-            "killed-from-outside",
+        return Told(
             "a worker process of Ray's died without a word: killed for memory most often, or crashed in native code",
             seen(hit),
             "look for that worker's own last lines (`ray logs`), at `docker inspect` or the pod's status for "
@@ -87,22 +81,18 @@ def _process(case: Case, hit: Hit | None) -> Diagnosis:
             "for `Out of memory` in `sudo dmesg`; Ray itself does not know which it was",
             POSSIBLE,
         )
-    if hit is not None and _ASKED.search(hit.text):
-        return Diagnosis(
-            "TL612",
-            "killed-from-outside",
-            "a process of the job was ended by a signal from outside, as by a stop of the job",
-            seen(hit),
-            _look(case, "SIGTERM"),
-            POSSIBLE,
-        )
-    return Diagnosis(
-        "TL612",
-        "killed-from-outside",
-        "a process of the job was killed by a signal from outside, for memory most often",
+    failed = case.account.failed
+    name = _BY_CODE.get(failed.code, "") if failed is not None else ""
+    who = f"rank {failed.rank}" if failed is not None and name else "a process of the job"
+    asked = name == "SIGTERM" or (not name and hit is not None and _ASKED.search(hit.text) is not None)
+    why = "ended by a signal from outside, as by a stop of the job"
+    if not asked:
+        why = "killed by a signal from outside, for memory most often"
+    return Told(
+        f"{who} was {why}",
         seen(hit),
-        _look(case, "SIGKILL"),
-        POSSIBLE,
+        _look(case, "SIGTERM" if asked else "SIGKILL"),
+        LIKELY if name else POSSIBLE,
     )
 
 
@@ -131,7 +121,7 @@ _LONGER = (
 )
 
 
-def _stopped(case: Case) -> Diagnosis | None:
+def _stopped(case: Case) -> Told | None:
     """Match a stop of ours, signals sent through the engine, and the words of those who obeyed one."""
     evidence = case.evidence
     if evidence.oom_killed:
@@ -152,20 +142,20 @@ def _stopped(case: Case) -> Diagnosis | None:
         fix = "raise stop_grace_period if its checkpoint needs longer"
     else:
         sentence = f"{by} stopped the job"
-    return Diagnosis("TL611", "stopped", sentence, seen(saw), fix)
+    return Told(sentence, seen(saw), fix)
 
 
-def _by_its_words(case: Case) -> Diagnosis | None:
+def _by_its_words(case: Case) -> Told | None:
     hit = case.first(_TORCHRUN, _GOT, _SCANCEL)
     interrupted = case.raised is not None and case.raised.type == "KeyboardInterrupt"
+    if interrupted and case.first(PTHREAD) is not None:
+        return None  # OpenBLAS sends SIGINT to itself where it gets no thread
     shown = hit or (case.raised_seen() if interrupted else None)
     if hit is not None and case.first(*OUT_OF_MEMORY) is not None:
         return None  # who is out of memory is cancelled afterwards
     if shown is None and case.exit_code != EXIT_INTERRUPTED:
         return None
-    return Diagnosis(
-        "TL611",
-        "stopped",
+    return Told(
         "a signal stopped the job: Ctrl-C, a stop of its container, or its scheduler",
         seen(shown or "exit code 130, which is 128 + SIGINT"),
         _AGAIN,
@@ -184,7 +174,7 @@ _LIVENESS = "liveness probe failed: "
 _STALL = "for one batch"
 
 
-def _unhealthy(case: Case) -> Diagnosis | None:
+def _unhealthy(case: Case) -> Told | None:
     """Match a stop of ours for that reason, and a kubelet's."""
     words = case.evidence.unhealthy
     event = case.event("Unhealthy")
@@ -195,9 +185,7 @@ def _unhealthy(case: Case) -> Diagnosis | None:
     fix = "put right what the sentence says; docs/health.md has all of them"
     if _STALL in words:
         fix = "while it waits, `trainlaunch doctor JOB` shows where; a batch that may take longer: raise stall_after"
-    return Diagnosis(
-        "TL671",
-        "unhealthy",
+    return Told(
         "the health check found the job unhealthy, and it was stopped",
         seen(EvidenceLine("inspect", 0, words)),
         fix,

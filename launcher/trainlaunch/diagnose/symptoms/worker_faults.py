@@ -9,9 +9,9 @@ from trainlaunch.diagnose.base.case import (
     LIKELY,
     POSSIBLE,
     Case,
-    Diagnosis,
     Story,
     Symptom,
+    Told,
     of_one_text,
     of_stories,
     place_in_script,
@@ -31,14 +31,12 @@ _ARTEFACT = LogPattern(
 _HTTP = "'code', 'msg', 'hdrs', and 'fp'"
 
 
-def _worker_exception(case: Case) -> Diagnosis | None:
+def _worker_exception(case: Case) -> Told | None:
     """Match torch's wrapper, and what is left of an exception that it can't build again."""
     artefact = case.first(_ARTEFACT, within=_RERAISE)
     if artefact is not None:
         lost = "an HTTPError of urllib, so a download failed" if _HTTP in artefact.text else "another exception"
-        return Diagnosis(
-            "TL644",
-            "worker-exception",
+        return Told(
             f"a DataLoader worker raised {lost}; the TypeError is only torch's failure to build that again",
             seen(artefact),
             "run once with data_loader.num_workers 0 to see it, or catch it in __getitem__ and raise RuntimeError",
@@ -52,9 +50,7 @@ def _worker_exception(case: Case) -> Diagnosis | None:
     at = place_in_script(original) if original is not None else ""
     message = f": {original.message}" if original is not None and original.message else ""
     shown = seen(case.raised_seen() if original is not None else None, hit)
-    return Diagnosis(
-        "TL644",
-        "worker-exception",
+    return Told(
         f"the dataset raised {hit.match['type']} in DataLoader worker {hit.match['worker']}{at}{message}",
         shown,
         "correct what the original traceback names; it is not a matter of workers",
@@ -63,35 +59,31 @@ def _worker_exception(case: Case) -> Diagnosis | None:
 
 
 _WORKER_SEGFAULT_WORKER = LogPattern(
-    " fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault"
+    "egmentation fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault"
 )
 _TRAP = LogPattern("illed", r"killed by signal: (?:Floating point exception|Illegal instruction|Trace)")
 _WORKER_SEGFAULT_PROCESS = LogPattern("SIG", r"Signal 11 \(SIGSEGV\)|signal SIGSEGV|exitcode *: *-11\b")
 _WORKER_SEGFAULT_TORCHRUN = LogPattern("exitcode", r"\bexitcode *[:=] *-11\b")
 _DEEPSPEED = LogPattern("return code = -", r"exits with return code = -11\b")
 _WORKER_SEGFAULT_PYTHON = LogPattern(
-    " fault",
+    "egmentation fault",
     r"Fatal Python error: Segmentation fault|^Segmentation fault(?: \(core dumped\))?\s*$|: line \d+: +\d+ Seg",
 )
 
 
-def _worker_segfault(case: Case) -> Diagnosis | None:
+def _worker_segfault(case: Case) -> Told | None:
     """Match torch's, torchrun's and Python's texts, and exit code 139."""
     worker = case.first(_WORKER_SEGFAULT_WORKER, _TRAP)
     process = case.first(_WORKER_SEGFAULT_PROCESS, _WORKER_SEGFAULT_TORCHRUN, _DEEPSPEED, _WORKER_SEGFAULT_PYTHON)
     if worker:
-        return Diagnosis(
-            "TL613",
-            "worker-segfault",
+        return Told(
             "a DataLoader worker crashed in native code, often a handle (LMDB, HDF5, cv2) opened before the fork",
             seen(worker),
             "open the handle inside the worker, at first use in __getitem__",
         )
     if process or case.exit_code == EXIT_SIGSEGV:
         shown = seen(process or "exit code 139, which is 128 + SIGSEGV")
-        return Diagnosis(
-            "TL613",
-            "worker-segfault",
+        return Told(
             "the job crashed in native code",
             shown,
             'set env: {PYTHONFAULTHANDLER: "1"} and run again for a traceback',
@@ -108,7 +100,7 @@ _THREAD = LogPattern("xception: ", r"terminated with exception: (?P<what>.+)", b
 _GPU = re.compile(r"CUDA error: (?:an illegal|device-side|misaligned|unspecified)")
 
 
-def _worker_aborted(case: Case) -> Diagnosis | None:
+def _worker_aborted(case: Case) -> Told | None:
     """Match torch's text, torchrun's and Python's."""
     hit = case.first(_WORKER_ABORTED_WORKER) or case.first(
         _WORKER_ABORTED_PROCESS, _WORKER_ABORTED_TORCHRUN, _WORKER_ABORTED_PYTHON
@@ -128,9 +120,7 @@ def _worker_aborted(case: Case) -> Diagnosis | None:
         fix = (
             "run once with env: {CUDA_LAUNCH_BLOCKING: '1'}: the line that is then told is the one whose kernel failed"
         )
-    return Diagnosis(
-        "TL642",
-        "worker-aborted",
+    return Told(
         f"{who} called abort(): native code gave up" + (f": {what}" if what else ""),
         seen(hit or "exit code 134, which is 128 + SIGABRT", said[-1] if said else None),
         fix,
@@ -139,26 +129,17 @@ def _worker_aborted(case: Case) -> Diagnosis | None:
 
 _EXITED = LogPattern("DataLoader worker", r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) exited unexpectedly")
 _CODE = LogPattern("DataLoader worker", r"exited unexpectedly with exit code (\d+)")
+_ITSELF = (
+    "a DataLoader worker ended by itself, with no signal that torch saw; its own words, if any, stand above",
+    "look above for the first traceback of a worker, and run once with data_loader.num_workers 0; with "
+    "multiprocessing_context spawn or forkserver look for a missing `if __name__ == '__main__':`",
+    LIKELY,
+)
+_worker_exited = of_stories("TL643", "worker-exited", (Story((_CODE,), *_ITSELF), Story((_EXITED,), *_ITSELF)))
 
 
-def _worker_exited(case: Case) -> Diagnosis | None:
-    """Match torch's texts for a worker that is gone."""
-    hit = case.first(_CODE) or case.first(_EXITED)
-    if hit is None:
-        return None
-    return Diagnosis(
-        "TL643",
-        "worker-exited",
-        "a DataLoader worker ended by itself, with no signal that torch saw; its own words, if any, stand above",
-        seen(hit),
-        "look above for the first traceback of a worker, and run once with data_loader.num_workers 0; with "
-        "multiprocessing_context spawn or forkserver look for a missing `if __name__ == '__main__':`",
-        LIKELY,
-    )
-
-
-_PIN_MEMORY_THREAD_EXITED = LogPattern("in memory thread", r"Pin memory thread exited unexpectedly")
-_PIN_MEMORY_THREAD_CAUGHT = LogPattern("in memory thread", r"Caught [\w.]+ in pin memory thread")
+_PIN_MEMORY_THREAD_EXITED = LogPattern("Pin memory thread", r"Pin memory thread exited unexpectedly")
+_PIN_MEMORY_THREAD_CAUGHT = LogPattern("Caught ", r"Caught [\w.]+ in pin memory thread")
 
 _NO_MEMORY = LogPattern("rror", r"CUDA error: out of memory|cudaHostAlloc|CUDA error: OS call failed")
 
@@ -185,26 +166,25 @@ _pin_memory_thread = of_stories(
 
 
 _TIMED_OUT = LogPattern("rror: DataLoader timed out", r"DataLoader timed out after \d+ seconds")
-_THREADS = LogPattern("hread", r"is multi-threaded, use of fork\(\) may lead to deadlocks", beside=True)
+_THREADS = LogPattern("This process", r"is multi-threaded, use of fork\(\) may lead to deadlocks", beside=True)
+
+_dataloader_timeout = of_stories(
+    "TL647",
+    "dataloader-timeout",
+    (
+        Story(
+            (_TIMED_OUT,),
+            "a DataLoader worker gave no batch within the job's own timeout: it is stuck, or its storage is slow",
+            "look for the reason above that line, or at a worker with `py-spy dump --pid PID` before the timeout; "
+            "where threads (Ray, gRPC, cv2) exist before the fork set data_loader.multiprocessing_context to "
+            "forkserver",
+            also=(_THREADS,),
+        ),
+    ),
+)
 
 
-def _dataloader_timeout(case: Case) -> Diagnosis | None:
-    """Match torch's text."""
-    hit = case.first(_TIMED_OUT)
-    if hit is None:
-        return None
-    forked = case.first(_THREADS)
-    return Diagnosis(
-        "TL647",
-        "dataloader-timeout",
-        "a DataLoader worker gave no batch within the job's own timeout: it is stuck, or its storage is slow",
-        seen(hit, forked),
-        "look for the reason above that line, or at a worker with `py-spy dump --pid PID` before the timeout; where "
-        "threads (Ray, gRPC, cv2) exist before the fork set data_loader.multiprocessing_context to forkserver",
-    )
-
-
-_BARE = LogPattern("new process before the", r"An attempt has been made to start a new process before")
+_BARE = LogPattern("An attempt has been", r"An attempt has been made to start a new process before")
 
 _main_guard = of_one_text(
     "TL651",
@@ -223,16 +203,14 @@ _TYPE = LogPattern("PicklingError")
 _SENDS = r"multiprocessing/|popen_|DataLoader|_feed|ForkingPickler|reduction\.py|dataloader\.py|spawn"
 
 
-def _unpicklable(case: Case) -> Diagnosis | None:
+def _unpicklable(case: Case) -> Told | None:
     """Match pickle's texts where processes are started or fed."""
     hit = case.first(_CANT, _TYPE, within=_SENDS) or case.first(_CANT, _TYPE)
     if hit is None:
         return None
     fed = hit.within(r"queues\.py.*_feed")
     hung = "; the batch is lost, and the run is hung" if fed and case.exit_code is None else ""
-    return Diagnosis(
-        "TL650",
-        "unpicklable",
+    return Told(
         f"something that is sent to or from a DataLoader worker can't be pickled{hung}",
         seen(hit),
         "define functions at the top of a module in the place of lambdas and local functions, and "
@@ -253,16 +231,14 @@ _TORCH = LogPattern(
 )
 
 
-def _oversubscription(case: Case) -> Diagnosis | None:
+def _oversubscription(case: Case) -> Told | None:
     """Match torch's warning."""
     hit = case.first(_TORCH)
     if hit is None or case.evidence.exit_code == 0:  # it ran as its author wanted: `tune` may even have chosen it
         return None
     workers, cpus = hit.match["workers"], hit.match["cpus"]
     sure = LIKELY if int(workers) >= 2 * int(cpus) else POSSIBLE
-    return Diagnosis(
-        "TL662",
-        "oversubscription",
+    return Told(
         f"{workers} DataLoader workers share {cpus} CPUs",
         seen(hit),
         f"{case.evidence.lower_workers(int(cpus))}, or give it more CPUs (resources.cpus)",
@@ -274,9 +250,9 @@ SYMPTOMS = (
     Symptom("TL644", "worker-exception", _worker_exception),
     Symptom("TL613", "worker-segfault", _worker_segfault),
     Symptom("TL642", "worker-aborted", _worker_aborted),
-    Symptom("TL643", "worker-exited", _worker_exited),
+    _worker_exited,
     _pin_memory_thread,
-    Symptom("TL647", "dataloader-timeout", _dataloader_timeout),
+    _dataloader_timeout,
     _main_guard,
     Symptom("TL650", "unpicklable", _unpicklable),
     Symptom("TL662", "oversubscription", _oversubscription),
