@@ -19,7 +19,8 @@ TWICE = "volumeMounts: [{name: dshm, mountPath: /dev/shm}, {name: dshm, mountPat
 JOB_IN = "on: push\njobs:\n  gpu:\n    runs-on: x\n    container: {image: 'trainer:1', options: %s}\n"
 RAY = "args: [python, train.py]\nenv: [{name: NUM_WORKERS, value: '4'}]\nresources: {limits: {cpu: %d}}"
 FULL = COMMAND + "resources: {limits: {memory: %s, nvidia.com/gpu: 1}}\n" + MOUNT
-STOP = "import signal, sys, torch\ndef stop(n, f):\n    %s\nsignal.signal(signal.%s, stop)\n"
+STOP = "import signal, sys, torch\ndef stop(n, f):\n    save_checkpoint()\n    %s\nsignal.signal(signal.%s, stop)\n"
+NODE = "env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]\nresources: {limits: {nvidia.com/gpu: %d}}"
 HOST = SERVICE.replace("}\n", ", network_mode: host}\n") % "command: torchrun %s train.py"
 BATCH = "#!/bin/bash\n#SBATCH --gres=gpu:2\n"
 CASES: list[tuple[str, str, str, int]] = [
@@ -35,6 +36,8 @@ CASES: list[tuple[str, str, str, int]] = [
     ("sigterm-ends-with-zero", "training-script", STOP % ("sys.exit(0)", "SIGTERM"), 1),
     ("sigterm-ends-with-zero", "training-script", STOP % ("sys.exit(143)", "SIGTERM"), 0),
     ("sigterm-ends-with-zero", "training-script", STOP % ("sys.exit(0)", "SIGINT"), 0),
+    ("sigterm-ends-with-zero", "training-script", STOP.replace("save_ch", "ch") % ("exit()", "SIGTERM"), 1),
+    ("sigterm-ends-with-zero", "training-script", STOP.replace("save_checkpoint", "close") % ("exit()", "SIGTERM"), 0),
     ("gpu-not-requested", "shell", BATCH + "srun apptainer exec a.sif python train.py\n", 1),
     ("gpu-not-requested", "shell", BATCH + "srun apptainer exec --nv a.sif python train.py\n", 0),
     ("gpu-not-requested", "shell", BATCH + "srun apptainer exec a.sif python prepare.py\n", 0),
@@ -103,6 +106,8 @@ CASES: list[tuple[str, str, str, int]] = [
     ("visible-devices-contradict", "shell", RUN + "--gpus all -e CUDA_VISIBLE_DEVICES=3 t:1", 0),
     ("visible-devices-contradict", "shell", RUN + "--gpus all -e NVIDIA_VISIBLE_DEVICES=none t:1", 1),
     ("visible-devices-contradict", "shell", RUN + "-e CUDA_VISIBLE_DEVICES=3 t:1", 0),
+    ("visible-devices-contradict", "kubernetes", pod(NODE % 1), 1),
+    ("visible-devices-contradict", "kubernetes", pod(NODE % 8), 0),
     ("gpu-not-requested", "kubernetes", pod(COMMAND, spec="nodeSelector: {nvidia.com/gpu.present: 'true'}"), 1),
     ("gpu-not-requested", "kubernetes", pod("args: [serve]", spec="runtimeClassName: nvidia"), 0),
     (

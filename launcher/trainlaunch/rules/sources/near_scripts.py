@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -24,8 +25,15 @@ _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
 )
 _LOADER = re.compile(r"\bDataLoader\(")
-_WORKERS = re.compile(r"\bnum_workers\b[\"']?[ ]?[=:,][ ]?(?:type=int,[ ]?)?(?:default=)?([\w.()]+)")
+_WORKERS = re.compile(r"\bnum_workers\b[\"']?[ ]?[=:,][ ]?(?:type=int,[ ]?)?(?:default=)?([\w.]+)")
 _DEFAULT = re.compile(r"[\"']--[\w-]{0,20}workers[\"'][^()\n]{0,60}\bdefault[ ]?=[ ]?(\d{1,3})\b")
+# Of these a script that imports nothing else has no loader that its own text doesn't name.
+_BARE = sys.stdlib_module_names | {
+    *("torch", "torchvision", "torchaudio", "numpy", "scipy", "pandas", "sklearn", "matplotlib", "seaborn", "tqdm"),
+    *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
+}
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
+_RANKS = re.compile(r"\binit_process_group\(|\bmp\.spawn\(|\bDistributedDataParallel\b")  # that share more than batches
 _OF_TRANSFORMERS = re.compile(r"\b(?:TrainingArguments|SFTConfig)\(")
 _ANY_WORKERS = re.compile(r"workers", re.IGNORECASE)
 _DEEPEST = 6  # folders above a text that are looked into
@@ -43,13 +51,17 @@ class NearScript(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def near_script(text: str, script: str) -> NearScript | None:
-    """Return what the script shows that a command of the file `text` names; None where it isn't there."""
+def near_script(text: str, script: str, context: str = "") -> NearScript | None:
+    """Return what the script shows that a command of the file `text` names; None where it isn't there.
+
+    `context` is the folder of which the image is built, as the text names it; it is looked into first.
+    """
     if text in {"-", ""} or not script.endswith(".py") or "$" in script:
         return None
     parts = [each for each in PurePosixPath(script).parts if each not in {"/", ".", ".."}]
     endings = [Path(*parts[index:]) for index in range(len(parts))][-_ENDINGS:]
-    for folder in _around(Path(text)):
+    built = [Path(text).parent / context] if context and "$" not in context else []
+    for folder in (*built, *_around(Path(text))):
         found = next((folder / each for each in endings if (folder / each).is_file()), None)
         if found is not None:
             return _read(found, Path(text))
@@ -88,14 +100,22 @@ def _read(path: Path, named_by: Path) -> NearScript | None:
         text = read_regular(path, MIB).decode(errors="replace")
     except (OSError, ValueError):
         return None
-    return shown_by(text)
+    return shown_whole(text)
 
 
 def shown_whole(text: str) -> NearScript:
-    """Return what a script shows that comes alone: without a loader of its own it has no workers."""
+    """Return what a script shows: where it imports no other code and names no loader it has no workers."""
     shown = shown_by(text)
-    alone = shown.workers is None and not re.search(r"DataLoader|Trainer\(|[Ww]orkers", text)
-    return shown._replace(workers=0) if alone else shown
+    alone = (
+        shown.workers is None and not re.search(r"DataLoader|Trainer\(|[Ww]orkers", text) and not _RANKS.search(text)
+    )
+    return shown._replace(workers=0) if alone and {*_imported(text)} <= _BARE else shown
+
+
+def _imported(text: str) -> Iterator[str]:
+    """Yield the package of each import; an empty name of what lies beside the script."""
+    for module, modules in _IMPORT.findall(text):
+        yield from (each.strip().partition(" ")[0].partition(".")[0] for each in (module or modules).split(","))
 
 
 def shown_by(text: str) -> NearScript:
@@ -109,7 +129,7 @@ def _workers(text: str) -> int | None:
     if not _LOADER.search(text) and not (_OF_TRANSFORMERS.search(text) and "Trainer(" in text):
         return None
     if not _ANY_WORKERS.search(text):
-        return 0  # the default of torch, and of the Trainer of transformers
+        return None if _RANKS.search(text) else 0  # the default of torch, and of the Trainer of transformers
     defaults = [int(match[1]) for match in _DEFAULT.finditer(text)]
     stated = [match[1] for match in _WORKERS.finditer(text)]
     numbers = [int(each) for each in stated if each.isdecimal()]

@@ -15,7 +15,7 @@ from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.rules.sources.container_facts import has_gpu, is_torch_image
 from trainlaunch.rules.sources.near_scripts import NearScript, near_script, shown_whole, written_inside
 from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, UNKNOWN, Argv, program, work_of
-from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer
+from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer, text_at
 from trainlaunch.rules.sources.training_commands import is_training, loader_workers, stated_ranks, stated_workers
 
 _SERVING_IMAGE = re.compile(
@@ -129,7 +129,8 @@ def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) ->
     text = carried.get(posixpath.basename(script)) if script else None
     if text is not None:
         return shown_whole(text)
-    return near_script(container.workload.span.file, script) if script else None
+    built = text_at(container.own, "build") or text_at(container.own, "build", "context") or ""
+    return near_script(container.workload.span.file, script, built) if script else None
 
 
 def _training(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_torch_image
-from trainlaunch.rules.sources.programs import OTHER, SERVING
+from trainlaunch.rules.sources.programs import OTHER, SERVING, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
     is_of_others,
@@ -72,7 +72,8 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         return certain, "a training command, and a size is given to `docker build` alone"
     if gpus and count != 1 and ranks > 1:
         return certain, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
-    if not gpus or (shown == 0 and count == 1):
+    alone = count == 1 or (count is None and ranks == 1 and not any(program(each).launched for each in container.argvs))
+    if not gpus or (shown == 0 and alone):
         runtime = is_torch_image(workload) and container.object_kind.endswith("TrainingRuntime")
         return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
     if count is not None and count > 1:
