@@ -254,3 +254,10 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         near_script.cache_clear()
         codes[name] = [each.severity.value for each in lint_file(compose).findings if each.diagnostic.code == "TL301"]
     assert codes == {"loads": ["error"], "alone": [], "imports": ["warning"], "ranks": ["warning"], "default": []}
+    (tmp_path / "docker/train/own").mkdir()
+    for name, text in (("none", "import torch\n"), ("some", "DataLoader(d, num_workers=n)\n")):
+        (tmp_path / "docker/train/own/data.py").write_text(text)
+        (tmp_path / "docker/train/train.py").write_text(SCRIPTS["imports"])
+        near_script.cache_clear()
+        codes[name] = [each.severity.value for each in lint_file(compose).findings]
+    assert (codes["none"], codes["some"]) == ([], ["warning"])

@@ -5,6 +5,7 @@ It is searched for words and never parsed or run, from the text's folder up to t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -35,11 +36,13 @@ _BARE = sys.stdlib_module_names | {
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _RANKS = re.compile(r"\binit_process_group\(|\bmp\.spawn\(|\bDistributedDataParallel\b")  # that share more than batches
 _OF_TRANSFORMERS = re.compile(r"\b(?:TrainingArguments|SFTConfig)\(")
+_MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _ANY_WORKERS = re.compile(r"workers", re.IGNORECASE)
 _DEEPEST = 6  # folders above a text that are looked into
 _WITH_CHILDREN = 2  # of them, also in the folders that lie in them
 _MOST_CHILDREN = 30
 _ENDINGS = 4
+_MOST_MODULES = 20
 
 
 class NearScript(NamedTuple):
@@ -100,22 +103,36 @@ def _read(path: Path, named_by: Path) -> NearScript | None:
         text = read_regular(path, MIB).decode(errors="replace")
     except (OSError, ValueError):
         return None
-    return shown_whole(text)
+    beside = dict(_modules_beside(path, text))
+    own, whole = shown_whole(text), shown_whole("\n".join((text, *beside.values())), frozenset(beside))
+    # A module may have more loaders than the script uses: what it states is no number of this script's.
+    return NearScript(whole.trains, own.serves, own.workers or (0 if whole.workers == 0 else None))
 
 
-def shown_whole(text: str) -> NearScript:
-    """Return what a script shows: where it imports no other code and names no loader it has no workers."""
+def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each module that a script imports from its own folder or the one above."""
+    for module in sorted({*_modules(text)})[:_MOST_MODULES]:
+        parts = [each for each in module.split(".") if each]
+        places = (folder.joinpath(*parts).with_suffix(".py") for folder in path.parents[:2] if parts)
+        found = next((each for each in places if each != path and each.is_file()), None)
+        if found is not None and ITS_OWN.holds(found, path):
+            with contextlib.suppress(OSError, ValueError):
+                yield module, read_regular(found, MIB).decode(errors="replace")
+
+
+def shown_whole(text: str, beside: frozenset[str] = frozenset()) -> NearScript:
+    """Return what a script shows, with the modules `beside` it: without other imports and loaders it has no workers."""
     shown = shown_by(text)
-    alone = (
-        shown.workers is None and not re.search(r"DataLoader|Trainer\(|[Ww]orkers", text) and not _RANKS.search(text)
-    )
-    return shown._replace(workers=0) if alone and {*_imported(text)} <= _BARE else shown
+    if shown.workers is None and not _MAY_LOAD.search(text) and not _RANKS.search(text):
+        others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
+        return shown if others else shown._replace(workers=0)
+    return shown
 
 
-def _imported(text: str) -> Iterator[str]:
-    """Yield the package of each import; an empty name of what lies beside the script."""
+def _modules(text: str) -> Iterator[str]:
+    """Yield the dotted name of each module that is imported; it starts with a dot where it lies in the same package."""
     for module, modules in _IMPORT.findall(text):
-        yield from (each.strip().partition(" ")[0].partition(".")[0] for each in (module or modules).split(","))
+        yield from (each.strip().partition(" ")[0] for each in (module or modules).split(","))
 
 
 def shown_by(text: str) -> NearScript:

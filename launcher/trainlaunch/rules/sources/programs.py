@@ -123,12 +123,14 @@ def program(argv: Argv) -> Program:
     if not _PYTHON.fullmatch(name):
         return Program(name, name if name.endswith(".py") else "")
     for index, word in enumerate(rest[1:], start=1):
+        if word == "-c":
+            break  # what follows is code
         if word == "-m":
             module = rest[index + 1] if index + 1 < len(rest) else ""
             if module in _MODULES:
                 return Program(name, _script_of(rest[index + 2 :]), launched=True)
             return Program(name, _file_of(module))
-        if not word.startswith("-"):
+        if not word.startswith("-") and rest[index - 1] not in {"-W", "-X"}:
             return Program(name, word)
     return Program(name)
 

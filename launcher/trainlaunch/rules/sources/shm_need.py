@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity
+from trainlaunch.formats.workload import stated
 from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_torch_image
 from trainlaunch.rules.sources.programs import OTHER, SERVING, program
 from trainlaunch.rules.sources.purpose import (
@@ -25,6 +26,7 @@ _INTERACTIVE = frozenset(
 )
 LONE_GPU = "a GPU; one process without workers is right without"
 _ENOUGH = 2  # signs, beyond which a lone GPU is an error where nothing can tell the workers
+_SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs that more than a shell is in an image
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
 _SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
 
@@ -70,10 +72,11 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         return certain, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
         return certain, "a training command, and a size is given to `docker build` alone"
-    if gpus and count != 1 and ranks > 1:
+    if gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container):
         return certain, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
     alone = count == 1 or (count is None and ranks == 1 and not any(program(each).launched for each in container.argvs))
-    if not gpus or (shown == 0 and alone):
+    quiet = _without_nccl_shm(container) and not container.purpose.seen
+    if not gpus or (shown == 0 and alone) or (alone and is_of_others(workload)) or quiet:
         runtime = is_torch_image(workload) and container.object_kind.endswith("TrainingRuntime")
         return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
     if count is not None and count > 1:
@@ -92,7 +95,7 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         return Severity.INFO, f"{counted(workers, 'DataLoader worker')}, if the program trains"
     if gpus and object_of(container) in beside.sized_objects:
         return Severity.WARNING, "another pod of the same object has a size"
-    if gpus and idle and is_torch_base(workload):
+    if gpus and idle and is_torch_base(workload) and not _SERVED & {*container.purpose.signs}:
         return Severity.WARNING, "a PyTorch image with GPUs"
     line = workload.span.line
     if gpus and idle and any(line < each <= line + _NEAR for each in beside.training_lines):
@@ -102,6 +105,11 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         several = told and not is_of_others(workload)
         return Severity.WARNING if several else Severity.INFO, f"{count} GPUs, and NCCL puts its buffers there"
     return (Severity.INFO, LONE_GPU) if gpus else (None, "")
+
+
+def _without_nccl_shm(container: SourceContainer) -> bool:
+    """Return whether a variable keeps NCCL from /dev/shm; loaders are another matter."""
+    return stated(container.workload.env.get("NCCL_SHM_DISABLE")) == "1"
 
 
 def _shards(container: SourceContainer) -> int:
