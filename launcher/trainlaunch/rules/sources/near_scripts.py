@@ -21,6 +21,10 @@ from trainlaunch.units import MIB
 _TORCH = re.compile(
     r"^[ \t]*(?:import|from) (?:torch|lightning|pytorch_lightning|transformers|accelerate)\b", re.MULTILINE
 )
+_OTHER = re.compile(
+    r"^[ \t]*(?:import|from) (?:tensorflow|keras|jax|flax|mxnet|paddle|xgboost|lightgbm)\b", re.MULTILINE
+)
+_SMALL = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
@@ -46,11 +50,31 @@ _MOST_MODULES = 20
 
 
 class NearScript(NamedTuple):
-    """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say."""
+    """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
+
+    `ranks` share more than batches; `small` are the samples of its data sets; `other` is another framework alone.
+    """
 
     trains: bool
     serves: bool
     workers: int | None
+    ranks: bool = False
+    small: bool = False
+    other: bool = False
+
+
+def together(scripts: list[NearScript]) -> NearScript | None:
+    """Return what several scripts of one container show, None of none."""
+    stated = [each.workers for each in scripts if each.workers is not None]
+    shown = NearScript(
+        any(each.trains for each in scripts),
+        any(each.serves for each in scripts),
+        max(stated, default=None),
+        any(each.ranks for each in scripts),
+        all(each.small for each in scripts),
+        all(each.other for each in scripts),
+    )
+    return shown if scripts else None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -106,7 +130,7 @@ def _read(path: Path, named_by: Path) -> NearScript | None:
     beside = dict(_modules_beside(path, text))
     own, whole = shown_whole(text), shown_whole("\n".join((text, *beside.values())), frozenset(beside))
     # A module may have more loaders than the script uses: what it states is no number of this script's.
-    return NearScript(whole.trains, own.serves, own.workers or (0 if whole.workers == 0 else None))
+    return whole._replace(serves=own.serves, workers=own.workers or (0 if whole.workers == 0 else None))
 
 
 def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
@@ -123,7 +147,7 @@ def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
 def shown_whole(text: str, beside: frozenset[str] = frozenset()) -> NearScript:
     """Return what a script shows, with the modules `beside` it: without other imports and loaders it has no workers."""
     shown = shown_by(text)
-    if shown.workers is None and not _MAY_LOAD.search(text) and not _RANKS.search(text):
+    if shown.workers is None and not _MAY_LOAD.search(text):
         others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
         return shown if others else shown._replace(workers=0)
     return shown
@@ -138,7 +162,14 @@ def _modules(text: str) -> Iterator[str]:
 def shown_by(text: str) -> NearScript:
     """Return what the text of a script shows."""
     torch = _TORCH.search(text) is not None
-    return NearScript(torch and _TRAINS.search(text) is not None, _SERVES.search(text) is not None, _workers(text))
+    return NearScript(
+        torch and _TRAINS.search(text) is not None,
+        _SERVES.search(text) is not None,
+        _workers(text),
+        _RANKS.search(text) is not None,
+        _SMALL.search(text) is not None and "Resize(" not in text,
+        not torch and _OTHER.search(text) is not None,
+    )
 
 
 def _workers(text: str) -> int | None:
@@ -146,7 +177,7 @@ def _workers(text: str) -> int | None:
     if not _LOADER.search(text) and not (_OF_TRANSFORMERS.search(text) and "Trainer(" in text):
         return None
     if not _ANY_WORKERS.search(text):
-        return None if _RANKS.search(text) else 0  # the default of torch, and of the Trainer of transformers
+        return 0  # the default of torch, and of the Trainer of transformers
     defaults = [int(match[1]) for match in _DEFAULT.finditer(text)]
     stated = [match[1] for match in _WORKERS.finditer(text)]
     numbers = [int(each) for each in stated if each.isdecimal()]

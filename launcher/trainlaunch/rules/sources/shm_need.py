@@ -8,6 +8,7 @@ from typing import NamedTuple
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import stated
 from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_torch_image
+from trainlaunch.rules.sources.near_scripts import NearScript
 from trainlaunch.rules.sources.programs import OTHER, SERVING, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
@@ -58,14 +59,15 @@ def need(container: SourceContainer, beside: Beside) -> tuple[Severity | None, s
 
 def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
     workload, workers, ranks = container.workload, workers_of(container), ranks_of(container)
-    shown = container.purpose.workers if workers is None else workers
+    script = container.purpose.script or NearScript(trains=False, serves=False, workers=None)
+    shown = script.workers if workers is None else workers
     count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
     certain = Severity.ERROR if torch else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
     if workers or (shown and shown > 1 and gpus):
         whose = "" if workers else "the script's "
         return (
-            Severity.WARNING if workers == 1 else Severity.ERROR,
+            Severity.WARNING if workers == 1 or (not workers and script.small) else Severity.ERROR,
             f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}",
         )
     if object_of(container) in beside.sized_objects and gpus:
@@ -74,14 +76,15 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         return certain, "a training command, and a size is given to `docker build` alone"
     if gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container):
         return certain, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
-    alone = count == 1 or (count is None and ranks == 1 and not any(program(each).launched for each in container.argvs))
-    quiet = _without_nccl_shm(container) and not container.purpose.seen
-    if not gpus or (shown == 0 and alone) or (alone and is_of_others(workload)) or quiet:
+    launched = script.ranks or any(program(each).launched for each in container.argvs)
+    alone = count == 1 or (count is None and ranks == 1 and not launched)
+    quiet = _without_nccl_shm(container) and container.purpose.script is None
+    if not gpus or (alone and (shown == 0 or is_of_others(workload) or script.other)) or quiet:
         runtime = is_torch_image(workload) and container.object_kind.endswith("TrainingRuntime")
         return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
     if count is not None and count > 1:
         return Severity.WARNING, f"training with {count} GPUs"
-    grave = torch and not container.purpose.seen and len(container.purpose.signs) > _ENOUGH
+    grave = torch and container.purpose.script is None and len(container.purpose.signs) > _ENOUGH
     return Severity.ERROR if grave else Severity.WARNING, "a training command with GPUs"
 
 
