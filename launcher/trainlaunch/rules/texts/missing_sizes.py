@@ -15,7 +15,7 @@ from trainlaunch.rules.sources.container_facts import (
     size_text,
     suggested_shm,
 )
-from trainlaunch.rules.sources.programs import SERVING
+from trainlaunch.rules.sources.programs import SERVING, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
     is_torch_base,
@@ -74,9 +74,11 @@ def shm_size_missing(file: SourceText) -> Iterator[Problem]:
 
 
 def _training_lines(file: SourceText) -> Iterator[int]:
-    """Yield the lines of a text's commands that train, outside of any container's own, where a word is torch's."""
-    for command in file.commands if _TORCH.search(file.text) else ():
-        if command and is_training(tuple(each.text for each in command)):
+    """Yield the lines of a text's commands that train, outside of any container's own, where something is torch's."""
+    torch = _TORCH.search(file.text) is not None
+    for command in file.commands:
+        words = tuple(each.text for each in command)
+        if is_training(words) and (torch or program(words).launched):
             yield file.source.span(command[0].start, command[0].start).line
 
 
