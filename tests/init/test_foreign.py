@@ -248,6 +248,14 @@ def test_what_a_script_sets_itself_is_taken_and_a_home_is_known(tmp_path: Path) 
     assert (plan.job.image, plan.job.resources.gpus.count) == ("trainer:1", 2)
     assert [each.message[:31] for each in made.notes] == ["what the script does beside it "]
     assert f"source: {Path.home()}/x" in made.text
+    line = "docker run --shm-size=1g -v $PWD:$PWD -v $(pwd)/d:$HOME/d -w $PWD/src t:1 python train.py\n"
+    made, plan = taken(line, "run.sh", tmp_path)
+    assert ([each.target for each in plan.job.mounts], plan.job.working_dir) == (
+        [str(tmp_path), f"{Path.home()}/d"],
+        f"{tmp_path}/src",
+    )
+    made, _ = taken(line.replace("-w $PWD/src", "-w $WHERE"), "run.sh", tmp_path)
+    assert "working_dir $WHERE is not taken over" in [each.message for each in made.notes]
     job = "on: push\njobs:\n  t:\n    runs-on: x\n    container: {image: 'docker://h.io/t:1', options: --shm-size=1g}\n"
     workflow = take_over(job.encode(), str(tmp_path / ".github/workflows/a.yml"), pick=None, folder=tmp_path)
     assert "image: h.io/t:1\n" in workflow.text
@@ -265,8 +273,24 @@ def test_groups_of_replicas_are_listed(tmp_path: Path) -> None:
     )
     made = take_over(text.encode(), str(tmp_path / "job.yaml"), pick=None, folder=tmp_path)
     (worker,) = [each for each in made.notes if "Worker" in each.message]
+    assert "the number of its pods, 4, is not taken over" in [each.message for each in made.notes]
     assert "the group of pods" in worker.message
     assert "nnodes" in worker.fix
+
+
+def test_pods_of_a_job_set_that_run_the_same_are_counted(tmp_path: Path) -> None:
+    """Replicas times parallelism of the chosen group; a driver beside it is another container."""
+    group = "{replicas: %d, name: %s, template: {spec: {parallelism: %d, template: {spec: {containers: [%s]}}}}}"
+    groups = [
+        group % (4, "w", 2, "{name: t, image: 't:1', command: [python, train.py]}"),
+        group % (1, "d", 1, "{name: d, image: 'd:1', command: [python, wait.py]}"),
+    ]
+    text = "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: s}\nspec:\n  replicatedJobs:\n"
+    text += "".join(f"  - {each}\n" for each in groups)
+    made = take_over(text.encode(), str(tmp_path / "job.yaml"), pick="1", folder=tmp_path)
+    said = [each.message for each in made.notes]
+    assert "the number of its pods, 8, is not taken over" in said
+    assert any("replicatedJobs[1]" in each for each in said)
 
 
 def test_a_pod_loses_what_a_job_has_no_field_for(tmp_path: Path) -> None:

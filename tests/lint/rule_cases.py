@@ -19,9 +19,12 @@ TWICE = "volumeMounts: [{name: dshm, mountPath: /dev/shm}, {name: dshm, mountPat
 JOB_IN = "on: push\njobs:\n  gpu:\n    runs-on: x\n    container: {image: 'trainer:1', options: %s}\n"
 RAY = "args: [python, train.py]\nenv: [{name: NUM_WORKERS, value: '4'}]\nresources: {limits: {cpu: %d}}"
 FULL = COMMAND + "resources: {limits: {memory: %s, nvidia.com/gpu: 1}}\n" + MOUNT
-STOP = "import signal, sys, torch\ndef stop(n, f):\n    %s\nsignal.signal(signal.%s, stop)\n"
+STOP = "import signal, sys, torch\ndef stop(n, f):\n    save_checkpoint()\n    %s\nsignal.signal(signal.%s, stop)\n"
+NODE = "env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]\nresources: {limits: {nvidia.com/gpu: %d}}"
 HOST = SERVICE.replace("}\n", ", network_mode: host}\n") % "command: torchrun %s train.py"
 BATCH = "#!/bin/bash\n#SBATCH --gres=gpu:2\n"
+MEET = "H=$(scontrol show hostnames $L | head -1 || echo %s\ntorchrun --nnodes=$N --rdzv-endpoint=%s train.py\n"
+COMPILED = "FROM %s\nRUN %s\nCMD uv run torchrun --nproc_per_node 2 train.py --compile"
 CASES: list[tuple[str, str, str, int]] = [
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 t:1 torchrun --nproc_per_node 4 train.py", 1),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 4 t:1 torchrun --nproc_per_node 4 train.py", 0),
@@ -35,6 +38,21 @@ CASES: list[tuple[str, str, str, int]] = [
     ("sigterm-ends-with-zero", "training-script", STOP % ("sys.exit(0)", "SIGTERM"), 1),
     ("sigterm-ends-with-zero", "training-script", STOP % ("sys.exit(143)", "SIGTERM"), 0),
     ("sigterm-ends-with-zero", "training-script", STOP % ("sys.exit(0)", "SIGINT"), 0),
+    ("sigterm-ends-with-zero", "training-script", STOP.replace("save_ch", "ch") % ("exit()", "SIGTERM"), 1),
+    ("sigterm-ends-with-zero", "training-script", STOP.replace("save_checkpoint", "close") % ("exit()", "SIGTERM"), 0),
+    ("shm-of-node", "shell", "#SBATCH --container-image=/a.sqsh\npython training.py\n", 1),
+    ("shm-of-node", "shell", BATCH + "srun --container-image=a.sqsh --container-mounts=/a:/a python train.py\n", 1),
+    ("shm-of-node", "shell", BATCH + "srun python train.py\n", 0),
+    ("shm-of-node", "shell", BATCH + "srun --container-image=a.sqsh python prepare.py\n", 0),
+    ("rendezvous-falls-back", "shell", MEET % ("localhost)", "$H:1"), 1),
+    ("rendezvous-falls-back", "shell", MEET % ("localhost)", "$G:1"), 0),
+    ("rendezvous-falls-back", "shell", MEET % ("$SLURMD_NODENAME)", "$H:1"), 0),
+    ("compiler-missing", "dockerfile", COMPILED % ("nvidia/cuda:12.8.1-runtime-ubuntu24.04", "uv sync"), 1),
+    ("compiler-missing", "dockerfile", COMPILED % ("nvidia/cuda:12.8.1-runtime-ubuntu24.04", "apt install gcc"), 0),
+    ("compiler-missing", "dockerfile", COMPILED % ("pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "uv sync"), 0),
+    ("compiler-missing", "dockerfile", COMPILED % ("python:3.12-slim", "uv sync") + " false", 0),
+    ("rendezvous-falls-back", "shell", MEET.replace("$N", "1") % ("localhost)", "$H:1"), 0),
+    ("shm-size-missing", "markdown", "```sh\ndocker run -it --gpus all x:1 bash\ncomposer scripts/train.py\n```\n", 1),
     ("gpu-not-requested", "shell", BATCH + "srun apptainer exec a.sif python train.py\n", 1),
     ("gpu-not-requested", "shell", BATCH + "srun apptainer exec --nv a.sif python train.py\n", 0),
     ("gpu-not-requested", "shell", BATCH + "srun apptainer exec a.sif python prepare.py\n", 0),
@@ -103,6 +121,8 @@ CASES: list[tuple[str, str, str, int]] = [
     ("visible-devices-contradict", "shell", RUN + "--gpus all -e CUDA_VISIBLE_DEVICES=3 t:1", 0),
     ("visible-devices-contradict", "shell", RUN + "--gpus all -e NVIDIA_VISIBLE_DEVICES=none t:1", 1),
     ("visible-devices-contradict", "shell", RUN + "-e CUDA_VISIBLE_DEVICES=3 t:1", 0),
+    ("visible-devices-contradict", "kubernetes", pod(NODE % 1), 1),
+    ("visible-devices-contradict", "kubernetes", pod(NODE % 8), 0),
     ("gpu-not-requested", "kubernetes", pod(COMMAND, spec="nodeSelector: {nvidia.com/gpu.present: 'true'}"), 1),
     ("gpu-not-requested", "kubernetes", pod("args: [serve]", spec="runtimeClassName: nvidia"), 0),
     (

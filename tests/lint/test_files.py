@@ -12,6 +12,7 @@ import pytest
 from trainlaunch.lint.file_kinds import kind_of
 from trainlaunch.lint.files import files_of
 from trainlaunch.lint.linter import lint_file, lint_text
+from trainlaunch.rules.sources.near_scripts import near_script
 
 from tests.conftest import Runs
 
@@ -215,6 +216,15 @@ def test_what_is_too_long_is_said_and_definitions_are_left_out(tmp_path: Path) -
     assert (finding.severity.value, finding.diagnostic.message[:10]) == ("info", "not judged")
 
 
+SCRIPTS = {
+    "loads": "import torch\nDataLoader(d, num_workers=4)\nloss.backward()\n",
+    "alone": "import torch\nloss.backward()\n",
+    "ranks": "import torch\nmp.spawn(f)\nloss.backward()\n",
+    "small": "import torch\nDataLoader(MNIST(r), num_workers=4)\nloss.backward()\n",
+    "other": "import tensorflow as tf\nfrom own.net import net\n",
+    "imports": "import torch\nfrom own.data import make\nloss.backward()\n",
+    "default": "from transformers import Trainer\nTrainer(args=TrainingArguments(o)).train()\n",
+}
 NEW_KINDS = [
     ("train.sbatch", "#SBATCH --gres=gpu:4\nsrun docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n"),
     ("train.job", "#!/bin/bash -eux\ndocker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n"),
@@ -233,3 +243,26 @@ NEW_KINDS = [
 def test_a_docker_line_is_found_wherever_it_stands(name: str, text: str) -> None:
     """Batch scripts, reStructuredText, files that a document shows, AWS Batch."""
     assert "TL301" in [each.diagnostic.code for each in lint_text(text, name).findings]
+
+
+def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None:
+    """It lies two folders below; what imports nothing but torch and has no loader has no workers."""
+    (tmp_path / "docker/train").mkdir(parents=True)
+    compose = tmp_path / "compose.yaml"
+    compose.write_text("services:\n  t: {build: ./docker/train, gpus: all, command: python train.py}\n")
+    codes = {}
+    for name, text in SCRIPTS.items():
+        (tmp_path / "docker/train/train.py").write_text(text)
+        near_script.cache_clear()
+        codes[name] = [each.severity.value for each in lint_file(compose).findings if each.diagnostic.code == "TL301"]
+    assert codes == {"loads": ["error"], "alone": [], "imports": ["warning"], "ranks": ["warning"], "default": []} | {
+        "small": ["warning"],
+        "other": [],
+    }
+    (tmp_path / "docker/train/own").mkdir()
+    for name, text in (("none", "import torch\n"), ("some", "DataLoader(d, num_workers=n)\n")):
+        (tmp_path / "docker/train/own/data.py").write_text(text)
+        (tmp_path / "docker/train/train.py").write_text(SCRIPTS["imports"])
+        near_script.cache_clear()
+        codes[name] = [each.severity.value for each in lint_file(compose).findings]
+    assert (codes["none"], codes["some"]) == ([], ["warning"])

@@ -12,6 +12,7 @@ RUN = "docker run --rm "
 GPU = "resources: {limits: {memory: 16Gi, nvidia.com/gpu: 1}}"
 JOB = "on: push\njobs:\n  gpu:\n    runs-on: %s\n    container: {image: 'trainer:1', options: --shm-size=8g}\n"
 CLASS = "class A(%s):\n    def __init__(self):\n        self.f = %s\n    def __getitem__(self, i):\n        return %s\n"
+STAYS = "args: [bash, -c, python train.py && sleep infinity]"
 LOADER = "x = DataLoader(A(), num_workers=%s)\n"
 SPAWN = "x = DataLoader(d, num_workers=2, multiprocessing_context='spawn'%s)\n"
 SCRIPT = "training-script"
@@ -194,6 +195,7 @@ OWN: list[tuple[str, str, str, int]] = [
     ("terminal-in-ci", "shell", RUN + "-it x:1", 0),
     ("training-in-deployment", "kubernetes", pod("args: [python, train.py]", kind="StatefulSet"), 1),
     ("training-in-deployment", "kubernetes", pod("args: [python, train.py]"), 0),
+    ("training-in-deployment", "kubernetes", pod(STAYS, kind="StatefulSet"), 0),
     ("training-in-deployment", "kubernetes", pod("args: [python, serve.py]", kind="Deployment"), 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 2, 1),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 0, 0),

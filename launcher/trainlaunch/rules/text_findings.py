@@ -9,6 +9,8 @@ from trainlaunch.rules.base.text_rule import TextRule
 from trainlaunch.rules.sources.purpose import purpose_of
 from trainlaunch.rules.sources.source_text import DEFECTS, KUBERNETES, SourceText, TextFinding, at, entries_in, text_at
 from trainlaunch.rules.texts import (
+    base_images,
+    batch_jobs,
     commands,
     compose_values,
     container_practice,
@@ -33,6 +35,8 @@ FAMILIES = (
     missing_sizes,
     platforms,
     shm_mounts,
+    batch_jobs,
+    base_images,
 )
 RULES = tuple(each for family in FAMILIES for each in vars(family).values() if isinstance(each, TextRule))
 # A rule that says why a size is not in effect, and the rule that would then only say that it isn't.

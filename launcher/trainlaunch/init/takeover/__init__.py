@@ -13,7 +13,7 @@ from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import Workload
 from trainlaunch.init.job_text import resource, scalar
 from trainlaunch.init.takeover import job_draft, loader_guesses, rendered
-from trainlaunch.init.takeover.choose import ChosenContainer, choose, groups_beside
+from trainlaunch.init.takeover.choose import ChosenContainer, choose, groups_beside, pods_of
 from trainlaunch.init.takeover.container_fields import take_container, take_process
 from trainlaunch.init.takeover.engine_fields import name_volumes, take_flags, take_keys, without_unclear
 from trainlaunch.init.takeover.job_draft import JobDraft, empty, text_of, word
@@ -46,7 +46,8 @@ def take_over(data: bytes, name: str, *, pick: str | None, folder: Path, stated:
     workload = found.written.workload
     origin = Path(name).parent if name != "-" else Path()
     target = _TARGETS[workload.format]
-    draft = empty("the text" if name == "-" else Path(name).name, os.path.relpath(origin, folder), target)
+    file = "the text" if name == "-" else Path(name).name
+    draft = empty(file, os.path.relpath(origin, folder), target, str(origin.resolve()))
     if draft.record.patch == "merge":
         draft.set("target", word(target))
     own = rendered.as_verified(workload, found.file.text, origin, target)
@@ -86,6 +87,14 @@ def _take_foreign(draft: JobDraft, found: ChosenContainer) -> None:
 
 def _list_groups(draft: JobDraft, found: ChosenContainer) -> None:
     """Say which other pods the object starts: a job's nodes are all alike, and torchrun counts them."""
+    pods = pods_of(found)
+    if pods > 1:
+        draft.note(
+            f"the number of its pods, {pods},",
+            "a job is one container, and torchrun counts its nodes",
+            f"state torchrun: {{nnodes: {pods}, nproc_per_node: …}}, and leave torchrun's own flags out of command",
+            found.written.workload.span,
+        )
     for each in groups_beside(found):
         draft.note(
             f"the group of pods {each.workload.place}",

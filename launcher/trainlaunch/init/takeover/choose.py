@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
+from trainlaunch.kinds import KINDS, Path
 from trainlaunch.lint.document_kinds import JOB_FILE
 from trainlaunch.lint.file_kinds import TEMPLATE, FileKind
 from trainlaunch.lint.linter import MAX_BYTES, lint_bytes
@@ -22,9 +24,15 @@ from trainlaunch.rules.sources.source_text import (
     TRAINING_SCRIPT,
     SourceContainer,
     SourceText,
+    at,
+    below,
+    entries_in,
+    items_in,
+    text_at,
 )
 from trainlaunch.rules.sources.training_commands import is_training
 from trainlaunch.targets import TEXTS
+from trainlaunch.yamltree.tolerant import Node
 
 _FIX = "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
 # Kinds of which nothing is taken over: what the text is, and what to do in its place.
@@ -145,11 +153,7 @@ def _are_groups(containers: list[SourceContainer]) -> bool:
     """Return whether all are groups of pods of one object that run the same: a PyTorchJob's Master and Workers."""
     first = containers[0]
     pods = {id(each.pod) for each in containers}
-    same = all(
-        _object_of(each) == _object_of(first)
-        and (each.argv, stated(each.workload.image)) == (first.argv, stated(first.workload.image))
-        for each in containers
-    )
+    same = all(_object_of(each) == _object_of(first) and _runs(each) == _runs(first) for each in containers)
     return first.pod is not None and len(pods) == len(containers) and bool(first.argv) and same
 
 
@@ -163,6 +167,34 @@ def groups_beside(found: ChosenContainer) -> Iterator[SourceContainer]:
     for each in found.file.containers:
         if own.pod is not None and each.pod is not own.pod and _object_of(each) == _object_of(own):
             yield each
+
+
+def pods_of(found: ChosenContainer) -> int:
+    """Return how many pods of the chosen one's object run the same as it; 1 where the text doesn't say."""
+    own, total = found.written, 0
+    kind = next((each for each in KINDS.values() if each.name == own.object_kind), None)
+    roots = [each for each in found.file.nodes if own.pod in below(each)] if kind is not None and own.pod else []
+    for group in _below_path(roots, kind.groups) if kind is not None else ():
+        inside = [each for each in found.file.containers if each.pod is not None and each.pod in below(group)]
+        if any(_runs(each) == _runs(own) for each in inside):
+            counts = [text_at(group, *path) or "1" for path in kind.counts] if kind is not None else []
+            total += math.prod(map(int, counts)) if all(map(str.isdecimal, counts)) else 1
+    return total or 1
+
+
+def _below_path(nodes: Iterable[Node], path: Path) -> Iterator[Node]:
+    """Yield what lies at a path below nodes; a step `*` is every item."""
+    if not path:
+        yield from nodes
+        return
+    step, *rest = path
+    for node in nodes:
+        found = (*items_in(node), *entries_in(node).values()) if step == "*" else (at(node, step),)
+        yield from _below_path(filter(None, found), tuple(rest))
+
+
+def _runs(written: SourceContainer) -> tuple[object, ...]:
+    return written.argv, stated(written.workload.image)
 
 
 def _only_training(

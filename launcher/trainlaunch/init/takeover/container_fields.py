@@ -12,7 +12,7 @@ from trainlaunch.formats.workload import Known, ShmSetting, Unknown, Value, Work
 from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.init.job_text import scalar
 from trainlaunch.init.takeover.job_draft import JobDraft, flow, label, size, word
-from trainlaunch.init.takeover.mounts import take_mounts
+from trainlaunch.init.takeover.mounts import known_here, take_mounts
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.job.tokens import literal_of
 from trainlaunch.least_shm import LEAST_SHM
@@ -86,7 +86,8 @@ def _take_plain(draft: JobDraft, workload: Workload) -> None:
         "stop_signal": workload.stop_signal,
         "pull_policy": workload.pull_policy,
     }
-    for field, value in values.items():
+    for field, each in values.items():
+        value = known_here(draft, field, each) if isinstance(each, Unknown) and field == "working_dir" else each
         if isinstance(value, Unknown):
             _undecided(draft, field, value)
         elif value is not None and field == "pull_policy" and value.value not in _PULL:

@@ -31,7 +31,7 @@ class JobDraft(NamedTuple):
     """Fields of a job file by their names, comments by field, and a warning for each part that is not in them.
 
     `folder` is where the text's relative paths begin, as the job file will name it; `target` writes the text's format.
-    `file` is the name of the text, `kept` are fields that the caller states.
+    `file` is the name of the text, `here` its folder's path on this machine, `kept` are fields that the caller states.
     """
 
     file: str
@@ -41,6 +41,7 @@ class JobDraft(NamedTuple):
     comments: dict[str, str]
     notes: list[Diagnostic]
     kept: set[str]
+    here: str
 
     @property
     def record(self) -> Target:
@@ -74,9 +75,9 @@ class JobDraft(NamedTuple):
             self.notes.append(told)
 
 
-def empty(file: str, folder: str, target: str) -> JobDraft:
+def empty(file: str, folder: str, target: str, here: str) -> JobDraft:
     """Return a job file without fields."""
-    return JobDraft(file, folder, target, {}, {}, [], set())
+    return JobDraft(file, folder, target, {}, {}, [], set(), here)
 
 
 def word(text: str) -> Quoted:

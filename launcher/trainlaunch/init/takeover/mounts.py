@@ -59,6 +59,8 @@ def _mount(draft: JobDraft, mount: MountPoint) -> dict[str, Any] | None:
     """Return a mount of a job, None for what has none."""
     if mount.type == UNREAD and isinstance(mount.source, Unknown):
         mount = mount._replace(type="bind")  # a path of the host, or a variable that holds one
+    if isinstance(mount.target, Unknown):
+        mount = mount._replace(target=known_here(draft, "mounts", mount.target))
     target, source = mount.target, mount.source
     place = target.span if target is not None else None
     where = target.value if isinstance(target, Known) else target.text if target else "somewhere"
@@ -92,6 +94,20 @@ def _mount(draft: JobDraft, mount: MountPoint) -> dict[str, Any] | None:
     if mount.read_only:
         made["read_only"] = True
     return made
+
+
+def known_here(draft: JobDraft, field: str, value: Unknown) -> Known[str] | Unknown:
+    """Return the path that $HOME or $PWD begins where this machine's shell runs the text; else the value itself."""
+    home, here = _HOME.fullmatch(value.text), _HERE.match(value.text)
+    rest = value.text[here.end() :].strip("\"'") if here else ""
+    if home is not None:
+        path = str(Path.home()) + home[1].rstrip("/")
+    elif here is not None and re.fullmatch(r"(?:/[\w./-]*)?", rest) and ".." not in rest:
+        path = draft.here + rest
+    else:
+        return value
+    draft.comment(field, f"{value.text} is taken for what it is on this machine.")
+    return Known(path, value.text, value.span)
 
 
 def _tell_options(draft: JobDraft, mount: MountPoint, where: str) -> None:

@@ -5,9 +5,11 @@ It is searched for words and never parsed or run, from the text's folder up to t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -19,37 +21,74 @@ from trainlaunch.units import MIB
 _TORCH = re.compile(
     r"^[ \t]*(?:import|from) (?:torch|lightning|pytorch_lightning|transformers|accelerate)\b", re.MULTILINE
 )
+_OTHER = re.compile(
+    r"^[ \t]*(?:import|from) (?:tensorflow|keras|jax|flax|mxnet|paddle|xgboost|lightgbm)\b", re.MULTILINE
+)
+_SMALL = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
 )
 _LOADER = re.compile(r"\bDataLoader\(")
-_WORKERS = re.compile(r"\bnum_workers\b[\"']?[ ]?[=:,][ ]?(?:type=int,[ ]?)?(?:default=)?([\w.()]+)")
+_WORKERS = re.compile(r"\bnum_workers\b[\"']?[ ]?[=:,][ ]?(?:type=int,[ ]?)?(?:default=)?([\w.]+)")
 _DEFAULT = re.compile(r"[\"']--[\w-]{0,20}workers[\"'][^()\n]{0,60}\bdefault[ ]?=[ ]?(\d{1,3})\b")
+# Of these a script that imports nothing else has no loader that its own text doesn't name.
+_BARE = sys.stdlib_module_names | {
+    *("torch", "torchvision", "torchaudio", "numpy", "scipy", "pandas", "sklearn", "matplotlib", "seaborn", "tqdm"),
+    *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
+}
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
+_RANKS = re.compile(r"\binit_process_group\(|\bmp\.spawn\(|\bDistributedDataParallel\b")  # that share more than batches
 _OF_TRANSFORMERS = re.compile(r"\b(?:TrainingArguments|SFTConfig)\(")
+_MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _ANY_WORKERS = re.compile(r"workers", re.IGNORECASE)
 _DEEPEST = 6  # folders above a text that are looked into
 _WITH_CHILDREN = 2  # of them, also in the folders that lie in them
 _MOST_CHILDREN = 30
 _ENDINGS = 4
+_MOST_MODULES = 20
 
 
 class NearScript(NamedTuple):
-    """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say."""
+    """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
+
+    `ranks` share more than batches; `small` are the samples of its data sets; `other` is another framework alone.
+    """
 
     trains: bool
     serves: bool
     workers: int | None
+    ranks: bool = False
+    small: bool = False
+    other: bool = False
+
+
+def together(scripts: list[NearScript]) -> NearScript | None:
+    """Return what several scripts of one container show, None of none."""
+    stated = [each.workers for each in scripts if each.workers is not None]
+    shown = NearScript(
+        any(each.trains for each in scripts),
+        any(each.serves for each in scripts),
+        max(stated, default=None),
+        any(each.ranks for each in scripts),
+        all(each.small for each in scripts),
+        all(each.other for each in scripts),
+    )
+    return shown if scripts else None
 
 
 @functools.lru_cache(maxsize=1024)
-def near_script(text: str, script: str) -> NearScript | None:
-    """Return what the script shows that a command of the file `text` names; None where it isn't there."""
+def near_script(text: str, script: str, context: str = "") -> NearScript | None:
+    """Return what the script shows that a command of the file `text` names; None where it isn't there.
+
+    `context` is the folder of which the image is built, as the text names it; it is looked into first.
+    """
     if text in {"-", ""} or not script.endswith(".py") or "$" in script:
         return None
     parts = [each for each in PurePosixPath(script).parts if each not in {"/", ".", ".."}]
     endings = [Path(*parts[index:]) for index in range(len(parts))][-_ENDINGS:]
-    for folder in _around(Path(text)):
+    built = [Path(text).parent / context] if context and "$" not in context else []
+    for folder in (*built, *_around(Path(text))):
         found = next((folder / each for each in endings if (folder / each).is_file()), None)
         if found is not None:
             return _read(found, Path(text))
@@ -88,20 +127,49 @@ def _read(path: Path, named_by: Path) -> NearScript | None:
         text = read_regular(path, MIB).decode(errors="replace")
     except (OSError, ValueError):
         return None
-    return shown_by(text)
+    beside = dict(_modules_beside(path, text))
+    own, whole = shown_whole(text), shown_whole("\n".join((text, *beside.values())), frozenset(beside))
+    # A module may have more loaders than the script uses: what it states is no number of this script's.
+    return whole._replace(serves=own.serves, workers=own.workers or (0 if whole.workers == 0 else None))
 
 
-def shown_whole(text: str) -> NearScript:
-    """Return what a script shows that comes alone: without a loader of its own it has no workers."""
+def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each module that a script imports from its own folder or the one above."""
+    for module in sorted({*_modules(text)})[:_MOST_MODULES]:
+        parts = [each for each in module.split(".") if each]
+        places = (folder.joinpath(*parts).with_suffix(".py") for folder in path.parents[:2] if parts)
+        found = next((each for each in places if each != path and each.is_file()), None)
+        if found is not None and ITS_OWN.holds(found, path):
+            with contextlib.suppress(OSError, ValueError):
+                yield module, read_regular(found, MIB).decode(errors="replace")
+
+
+def shown_whole(text: str, beside: frozenset[str] = frozenset()) -> NearScript:
+    """Return what a script shows, with the modules `beside` it: without other imports and loaders it has no workers."""
     shown = shown_by(text)
-    alone = shown.workers is None and not re.search(r"DataLoader|Trainer\(|[Ww]orkers", text)
-    return shown._replace(workers=0) if alone else shown
+    if shown.workers is None and not _MAY_LOAD.search(text):
+        others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
+        return shown if others else shown._replace(workers=0)
+    return shown
+
+
+def _modules(text: str) -> Iterator[str]:
+    """Yield the dotted name of each module that is imported; it starts with a dot where it lies in the same package."""
+    for module, modules in _IMPORT.findall(text):
+        yield from (each.strip().partition(" ")[0] for each in (module or modules).split(","))
 
 
 def shown_by(text: str) -> NearScript:
     """Return what the text of a script shows."""
     torch = _TORCH.search(text) is not None
-    return NearScript(torch and _TRAINS.search(text) is not None, _SERVES.search(text) is not None, _workers(text))
+    return NearScript(
+        torch and _TRAINS.search(text) is not None,
+        _SERVES.search(text) is not None,
+        _workers(text),
+        _RANKS.search(text) is not None,
+        _SMALL.search(text) is not None and "Resize(" not in text,
+        not torch and _OTHER.search(text) is not None,
+    )
 
 
 def _workers(text: str) -> int | None:

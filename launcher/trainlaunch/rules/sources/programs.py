@@ -15,6 +15,10 @@ TRAINING, SERVING, OTHER, UNKNOWN = "training", "serving", "other", "unknown"
 
 _LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "composer", "horovodrun", "colossalai"})
 _MODULES = frozenset({"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"})
+# Modules of Python that run another script.
+_AROUND = frozenset(
+    {"cProfile", "profile", "pdb", "debugpy", "trace", "coverage", "torch.utils.bottleneck", "viztracer"}
+)
 # Words behind which a launcher starts a script; without one of them the first word that is no option is the script.
 _SUBCOMMANDS = {"accelerate": frozenset({"launch"}), "colossalai": frozenset({"run"})}
 # Programs whose subcommand trains.
@@ -123,12 +127,14 @@ def program(argv: Argv) -> Program:
     if not _PYTHON.fullmatch(name):
         return Program(name, name if name.endswith(".py") else "")
     for index, word in enumerate(rest[1:], start=1):
+        if word == "-c":
+            break  # what follows is code
         if word == "-m":
             module = rest[index + 1] if index + 1 < len(rest) else ""
-            if module in _MODULES:
-                return Program(name, _script_of(rest[index + 2 :]), launched=True)
+            if module in _MODULES or module in _AROUND:
+                return Program(name, _script_of(rest[index + 2 :]), launched=module in _MODULES)
             return Program(name, _file_of(module))
-        if not word.startswith("-"):
+        if not word.startswith("-") and rest[index - 1] not in {"-W", "-X"}:
             return Program(name, word)
     return Program(name)
 

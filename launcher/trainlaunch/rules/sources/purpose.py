@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.rules.sources.container_facts import has_gpu, is_torch_image
-from trainlaunch.rules.sources.near_scripts import NearScript, near_script, shown_whole, written_inside
+from trainlaunch.rules.sources.near_scripts import NearScript, near_script, shown_whole, together, written_inside
 from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, UNKNOWN, Argv, program, work_of
-from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer
+from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer, text_at
 from trainlaunch.rules.sources.training_commands import is_training, loader_workers, stated_ranks, stated_workers
 
 _SERVING_IMAGE = re.compile(
@@ -61,8 +61,7 @@ def purpose_of(container: SourceContainer, carried: Mapping[str, str] = {}) -> P
     """Return what a container is for, with its signs; `carried` are scripts that its text carries by name."""
     scripts = [*filter(None, (_near(container, each, carried) for each in container.argvs))]
     scripts += filter(None, [written_inside(container.argv)])
-    stated = [each.workers for each in scripts if each.workers is not None]
-    return _weighed(container, scripts)._replace(seen=bool(scripts), workers=max(stated, default=None))
+    return _weighed(container, scripts)._replace(script=together(scripts))
 
 
 def _weighed(container: SourceContainer, scripts: list[NearScript]) -> Purpose:
@@ -129,7 +128,8 @@ def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) ->
     text = carried.get(posixpath.basename(script)) if script else None
     if text is not None:
         return shown_whole(text)
-    return near_script(container.workload.span.file, script) if script else None
+    built = text_at(container.own, "build") or text_at(container.own, "build", "context") or ""
+    return near_script(container.workload.span.file, script, built) if script else None
 
 
 def _training(

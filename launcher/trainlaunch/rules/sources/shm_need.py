@@ -6,8 +6,10 @@ import re
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity
+from trainlaunch.formats.workload import stated
 from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_torch_image
-from trainlaunch.rules.sources.programs import OTHER, SERVING
+from trainlaunch.rules.sources.near_scripts import NearScript
+from trainlaunch.rules.sources.programs import OTHER, SERVING, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
     is_of_others,
@@ -25,6 +27,7 @@ _INTERACTIVE = frozenset(
 )
 LONE_GPU = "a GPU; one process without workers is right without"
 _ENOUGH = 2  # signs, beyond which a lone GPU is an error where nothing can tell the workers
+_SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs that more than a shell is in an image
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
 _SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
 
@@ -56,28 +59,32 @@ def need(container: SourceContainer, beside: Beside) -> tuple[Severity | None, s
 
 def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
     workload, workers, ranks = container.workload, workers_of(container), ranks_of(container)
-    shown = container.purpose.workers if workers is None else workers
+    script = container.purpose.script or NearScript(trains=False, serves=False, workers=None)
+    shown = script.workers if workers is None else workers
     count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
     certain = Severity.ERROR if torch else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
     if workers or (shown and shown > 1 and gpus):
         whose = "" if workers else "the script's "
         return (
-            Severity.WARNING if workers == 1 else Severity.ERROR,
+            Severity.WARNING if workers == 1 or (not workers and script.small) else Severity.ERROR,
             f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}",
         )
     if object_of(container) in beside.sized_objects and gpus:
         return certain, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
         return certain, "a training command, and a size is given to `docker build` alone"
-    if gpus and count != 1 and ranks > 1:
+    if gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container):
         return certain, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
-    if not gpus or (shown == 0 and count == 1):
+    launched = script.ranks or any(program(each).launched for each in container.argvs)
+    alone = count == 1 or (count is None and ranks == 1 and not launched)
+    quiet = _without_nccl_shm(container) and container.purpose.script is None
+    if not gpus or (alone and (shown == 0 or is_of_others(workload) or script.other)) or quiet:
         runtime = is_torch_image(workload) and container.object_kind.endswith("TrainingRuntime")
         return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
     if count is not None and count > 1:
         return Severity.WARNING, f"training with {count} GPUs"
-    grave = torch and not container.purpose.seen and len(container.purpose.signs) > _ENOUGH
+    grave = torch and container.purpose.script is None and len(container.purpose.signs) > _ENOUGH
     return Severity.ERROR if grave else Severity.WARNING, "a training command with GPUs"
 
 
@@ -91,7 +98,7 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         return Severity.INFO, f"{counted(workers, 'DataLoader worker')}, if the program trains"
     if gpus and object_of(container) in beside.sized_objects:
         return Severity.WARNING, "another pod of the same object has a size"
-    if gpus and idle and is_torch_base(workload):
+    if gpus and idle and is_torch_base(workload) and not _SERVED & {*container.purpose.signs}:
         return Severity.WARNING, "a PyTorch image with GPUs"
     line = workload.span.line
     if gpus and idle and any(line < each <= line + _NEAR for each in beside.training_lines):
@@ -101,6 +108,11 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         several = told and not is_of_others(workload)
         return Severity.WARNING if several else Severity.INFO, f"{count} GPUs, and NCCL puts its buffers there"
     return (Severity.INFO, LONE_GPU) if gpus else (None, "")
+
+
+def _without_nccl_shm(container: SourceContainer) -> bool:
+    """Return whether a variable keeps NCCL from /dev/shm; loaders are another matter."""
+    return stated(container.workload.env.get("NCCL_SHM_DISABLE")) == "1"
 
 
 def _shards(container: SourceContainer) -> int:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from trainlaunch.diagnostics import Diagnostic, Edit, Severity, Span
 from trainlaunch.formats.workload import Workload
+from trainlaunch.rules.sources.near_scripts import NearScript
 from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
@@ -50,13 +51,12 @@ class Instruction(NamedTuple):
 class Purpose(NamedTuple):
     """What a container is for: TRAINING, SERVING, OTHER or UNKNOWN of `programs`, and the signs that say so.
 
-    `seen` is whether a script of its commands lies beside the text or in it; `workers` are those that it states.
+    `script` is what those of its commands show that lie beside the text or in it.
     """
 
     verdict: str
     signs: tuple[str, ...] = ()
-    seen: bool = False
-    workers: int | None = None
+    script: NearScript | None = None
 
 
 class SourceContainer(NamedTuple):

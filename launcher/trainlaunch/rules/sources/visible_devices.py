@@ -14,6 +14,7 @@ _RUNTIMES = "NVIDIA_VISIBLE_DEVICES"
 _NUMBERS = re.compile(r" *[0-9]+ *(?:, *[0-9]+ *)*")
 _COUNTED = "inside, GPUs are counted from 0, whichever of the host's they are"
 _FROM_0 = "counted from 0"
+_WHOLE_NODE = 8  # GPUs of the usual large machine, of which all are no more
 _TWO = "it is the NVIDIA runtime's own word for which GPUs a container gets, beside the request"
 _PLUGIN = "the device plugin sets it; all may be every GPU of the node"
 
@@ -50,7 +51,7 @@ def contradictions(env: Mapping[str, str], granted: GrantedGpus) -> Iterator[tup
             f"{_RUNTIMES} is {runtime}, and GPUs are asked for",
             "the runtime then gives the container no GPU",
         )
-    elif granted.in_cluster and runtime == ALL_GPUS and count:
+    elif granted.in_cluster and runtime == ALL_GPUS and count and count < _WHOLE_NODE:
         yield _RUNTIMES, f"{_RUNTIMES} is all, and {counted(count, 'GPU')} asked for", _PLUGIN
     elif count is not None and _NUMBERS.fullmatch(runtime):
         yield from _of_host(runtime, granted, count)

@@ -12,7 +12,7 @@ from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
 from trainlaunch.rules.plan.target_effects import TAG_FLOATS
 from trainlaunch.rules.sources.container_facts import has_gpu, is_privileged
-from trainlaunch.rules.sources.programs import work_of
+from trainlaunch.rules.sources.programs import program, work_of
 from trainlaunch.rules.sources.purpose import trains
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
@@ -26,6 +26,7 @@ from trainlaunch.rules.sources.source_text import (
 )
 
 _FOR_EVER = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController"})
+_STAY = frozenset({"sleep", "tail"})  # what keeps a pod there that has trained
 _USER_NAMES = frozenset({"LOGNAME", "USER", "LNAME", "USERNAME"})
 _ADDS_USER = re.compile(r"\b(?:useradd|adduser)\b|/etc/passwd")
 
@@ -106,6 +107,7 @@ def training_in_deployment(container: SourceContainer) -> Iterator[Problem]:
         and named
         and trains(container)
         and not served
+        and program(container.argvs[-1]).name not in _STAY
     ):
         yield Problem(
             f"a training command runs in a {kind}, which starts it again when it has ended",

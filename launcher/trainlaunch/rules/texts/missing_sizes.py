@@ -15,7 +15,7 @@ from trainlaunch.rules.sources.container_facts import (
     size_text,
     suggested_shm,
 )
-from trainlaunch.rules.sources.programs import SERVING
+from trainlaunch.rules.sources.programs import SERVING, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
     is_torch_base,
@@ -46,7 +46,10 @@ _WATCHERS = frozenset({"nvidia-smi", "rocm-smi", "nvcc", "df"})
 _ARGUMENT = re.compile(r"(?:docker_)?shm[-_]?size", re.IGNORECASE)
 _BUILDS = frozenset({"docker", "podman", "nerdctl", "buildx", "buildah", "image"})
 _BUILD_WHY = "a build's size holds for its RUN steps; an image carries none, and each container starts with 64 MiB"
-_TORCH = re.compile(r"\b(?:py)?torch|\bdeepspeed\b|\blightning\b", re.IGNORECASE)
+_TORCH = re.compile(
+    r"\b(?:py)?torch|\b(?:deepspeed|lightning|accelerate|transformers|megatron|ultralytics|detectron2)\b|\bmm(?:det|seg|cv|engine)",
+    re.IGNORECASE,
+)
 _MOUNT = re.compile(r"\bmount\s(?:(?!\bmount\s)[^;&|\n])*/dev/shm\b|\btmpfs\s+/dev/shm\b|/dev/shm\s+tmpfs\b")
 _RUN_MOUNT = re.compile(r"--mount=(?:(?!--mount=)\S)*(?:target|dst|destination)=/dev/shm\b")
 _INSTRUCTION = re.compile(r"(?:^|\s)((?:docker_)?shm[-_]?size)\s*[= ]", re.IGNORECASE)
@@ -71,9 +74,11 @@ def shm_size_missing(file: SourceText) -> Iterator[Problem]:
 
 
 def _training_lines(file: SourceText) -> Iterator[int]:
-    """Yield the lines of a text's commands that train, outside of any container's own."""
+    """Yield the lines of a text's commands that train, outside of any container's own, where something is torch's."""
+    torch = _TORCH.search(file.text) is not None
     for command in file.commands:
-        if command and is_training(tuple(each.text for each in command)):
+        words = tuple(each.text for each in command)
+        if is_training(words) and (torch or program(words).launched):
             yield file.source.span(command[0].start, command[0].start).line
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from trainlaunch.diagnostics import Severity
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import text_rule
+from trainlaunch.rules.sources.near_scripts import shown_by
 from trainlaunch.rules.sources.scripts import (
     CUDA_FIX,
     CUDA_WHY,
@@ -171,18 +172,25 @@ def _is_run_through(tree: ast.Module, made: ast.stmt, call: ast.Call) -> bool:
 def sigterm_ends_with_zero(file: SourceText) -> Iterator[Problem]:
     """A handler of SIGTERM ends the process as if training were done."""
     named = {each.name: each for each in _walk(file.tree) if isinstance(each, ast.FunctionDef)}
+    trains = shown_by(file.text).trains
     for call in _walk(file.tree):
         if not isinstance(call, ast.Call) or name_of(call.func) != "signal.signal" or len(call.args) < _PAIR:
             continue
         handler = named.get(name_of(call.args[1]).rpartition(".")[2])
         ends = [each for each in _walk(handler) if isinstance(each, ast.Call) and _ends_with_zero(each)]
-        if name_of(call.args[0]).endswith("SIGTERM") and ends:
+        if name_of(call.args[0]).endswith("SIGTERM") and ends and (trains or _saves(handler)):
             yield Problem(
                 "the handler of SIGTERM ends with 0, as finished training does",
                 "end with 143, or another code that restart.on_exit_codes names",
                 "on Kubernetes the Job of an evicted pod is then Complete, and nothing trains on",
                 span=span_of(file, ends[0]),
             )
+
+
+def _saves(handler: ast.AST | None) -> bool:
+    """Return whether a handler calls what saves a checkpoint; servers and benchmarks end with 0 too."""
+    called = (name_of(each.func) for each in _walk(handler) if isinstance(each, ast.Call))
+    return any(re.search(r"save|checkpoint|ckpt", each.rpartition(".")[2], re.IGNORECASE) for each in called)
 
 
 def _ends_with_zero(call: ast.Call) -> bool:
