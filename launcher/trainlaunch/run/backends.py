@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from trainlaunch.run.base.backend import Backend, Say
 from trainlaunch.run.docker.backend import DockerBackend
-from trainlaunch.run.docker.client import Engine, find_endpoint
+from trainlaunch.run.docker.client import ENGINE, Engine, find_endpoint, unreachable
 from trainlaunch.targets import COMPOSE, DOCKER, LOCAL
 
 if TYPE_CHECKING:
@@ -46,8 +47,11 @@ def _local_backend(say: Say) -> Backend:
 
 def _engine(say: Say) -> Engine:
     engine = Engine(find_endpoint())
-    podman = engine.endpoint.podman
-    if podman is not None:
+    podman, asked = engine.endpoint.podman, os.environ.get(ENGINE) == "podman"
+    if asked and not engine.is_podman:
+        place = engine.endpoint.host
+        raise unreachable(engine.endpoint, f"Docker answers at {place}, not Podman", "unset DOCKER_HOST")
+    if podman is not None and not asked:
         say(f"trainlaunch: no Docker engine is here; using {podman.named()}")
     return engine
 

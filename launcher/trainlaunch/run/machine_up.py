@@ -13,7 +13,6 @@ from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_INTERRUPTED
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Say
-from trainlaunch.run.base.caller_terminal import CallerStreams
 from trainlaunch.run.base.console import (
     HANGUP,
     Console,
@@ -43,9 +42,9 @@ from trainlaunch.run.supervise import Supervisor
 
 def start(backend: Backend, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
     """Start it and return its exit code, 0 of a detached one. Raises TargetUnavailable."""
-    backend.prepare(plan, _unsaid if how.as_shell else console.say)
     if how.as_shell:
-        backend.caller = CallerStreams() if how.terminal is None else how.terminal.streams
+        backend.serve(how.terminal)
+    backend.prepare(plan, _unsaid if how.as_shell and not plan.target_record.starts_container else console.say)
     _remove_expired(backend, console.say)
     claim = nullcontext() if how.share_gpus else _claim(plan, how.typed, console.say)
     if how.detach:

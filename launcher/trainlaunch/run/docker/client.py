@@ -1,7 +1,8 @@
 """The only place that imports the Docker SDK: finds the engine that the `docker` command would use, maps its errors,
 runs commands in its containers.
 
-Environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_CONTEXT and the current context of the docker CLI.
+Environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_CONTEXT and the current context of the docker
+CLI; TRAINLAUNCH_ENGINE=podman.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ REFUSED = "TL508"
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 PROBE_SECONDS = 10
 GONE, CONFLICT = 404, 409
+ENGINE = "TRAINLAUNCH_ENGINE"  # podman: its service is used beside a Docker engine too
 ANY_VERSION = "1.41"  # a ping has none; not to state one would make the SDK ask
 PODMAN = "Libpod-Api-Version"  # a header that only Podman sends
 # Podman answers 500 where Docker answers 409.
@@ -175,6 +177,8 @@ def find_endpoint() -> Endpoint:
     from docker.utils import kwargs_from_env
 
     host = os.environ.get("DOCKER_HOST")
+    if os.environ.get(ENGINE) == "podman" and not host:
+        return _podman_endpoint()
     if host:
         tls = kwargs_from_env().get("tls")
         return Endpoint(host, "DOCKER_HOST", tls)
@@ -188,6 +192,15 @@ def find_endpoint() -> Endpoint:
     if context is None or not context.Host or context.Name == "default":
         return _default_endpoint()
     return Endpoint(str(context.Host), f"docker context {context.Name}", context.TLSConfig)
+
+
+def _podman_endpoint() -> Endpoint:
+    """Return this user's Podman. Raises TargetUnavailable."""
+    podman = find_service()
+    if podman is None:
+        fix = "install podman, or use `--target docker`"
+        raise unreachable(Endpoint("podman", "--target podman"), "no podman on PATH starts a service", fix)
+    return Endpoint(f"unix://{podman.socket}", "", podman=podman)
 
 
 def _default_endpoint() -> Endpoint:
@@ -266,7 +279,8 @@ def _no_permission(path: str) -> Diagnostic:
         code=NO_PERMISSION,
         message=f"this user may not open the engine's socket {path}",
         why=f"uid {os.getuid()} is neither its owner nor in its group",
-        fix='run `sudo usermod -aG docker "$USER"`, then log in again (members of that group are root on this host)',
+        fix="use `--target podman`, which needs no group, or " * (shutil.which("podman") is not None)
+        + 'run `sudo usermod -aG docker "$USER"`, then log in again (members of that group are root on this host)',
     )
 
 

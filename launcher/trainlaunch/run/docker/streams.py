@@ -96,6 +96,13 @@ class ContainerStreams:
 
     engine: Engine
 
+    def __init__(self) -> None:
+        self._terminals: dict[str, bool] = {}  # by container, of which it never changes
+
+    def _inspect(self, container: str) -> dict[str, Any] | None:
+        """Return the engine's own description; None where there is none."""
+        raise NotImplementedError
+
     def inspect(self, container: str) -> ContainerInfo | None:
         """Describe a container by id or name."""
         raise NotImplementedError
@@ -134,7 +141,13 @@ class ContainerStreams:
     def _opened_log(self, container: str, *, follow: bool, **query: str | int) -> Iterator[Chunk]:
         with self.engine.attempting(f"read the log of container {container[:12]}") as client:
             response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow), **query)
-            yield from chunks_of(response, whole=not follow)
+            yield from chunks_of(response, whole=not follow, framed=not self._has_terminal(container))
+
+    def _has_terminal(self, container: str) -> bool:
+        """Whether a container was made with a terminal, whose output is one stream without frames."""
+        if container not in self._terminals:
+            self._terminals[container] = bool((self._inspect(container) or {}).get("Config", {}).get("Tty"))
+        return self._terminals[container]
 
     def end_seen(self, container: str) -> ContainerGlance:
         """Look at a container's state."""
@@ -174,7 +187,8 @@ class AttachedSession:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
-        attached = FollowedStream(chunks_of(self._attached), lambda: self._streams.log_seen(self._container))
+        coming = self._attached.chunks() if hasattr(self._attached, "chunks") else chunks_of(self._attached)
+        attached = FollowedStream(coming, lambda: self._streams.log_seen(self._container))
         yield from self._position.take(attached)
         if attached.given_up:
             with contextlib.suppress(TargetUnavailable):
