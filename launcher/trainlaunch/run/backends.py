@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.run.base.backend import Backend, Say
 from trainlaunch.run.docker.backend import DockerBackend
-from trainlaunch.run.docker.client import ENGINE, Engine, find_endpoint, unreachable
+from trainlaunch.run.docker.client import ENGINE, Engine, find_endpoint, no_podman
 from trainlaunch.targets import COMPOSE, DOCKER, LOCAL
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def _engine(say: Say) -> Engine:
     engine = Engine(find_endpoint())
     podman, asked = engine.endpoint.podman, os.environ.get(ENGINE) == "podman"
     if asked and not engine.is_podman:
-        place = engine.endpoint.host
-        raise unreachable(engine.endpoint, f"Docker answers at {place}, not Podman", "unset DOCKER_HOST")
+        fix = "unset DOCKER_HOST, or leave out `--target podman`"
+        raise no_podman(f"DOCKER_HOST names {engine.endpoint.host}, where Docker answers", fix)
     if podman is not None and not asked:
         say(f"trainlaunch: no Docker engine is here; using {podman.named()}")
     return engine

@@ -195,12 +195,15 @@ def find_endpoint() -> Endpoint:
 
 
 def _podman_endpoint() -> Endpoint:
-    """Return this user's Podman. Raises TargetUnavailable."""
     podman = find_service()
     if podman is None:
-        fix = "install podman, or use `--target docker`"
-        raise unreachable(Endpoint("podman", "--target podman"), "no podman on PATH starts a service", fix)
+        raise no_podman("no `podman` on PATH starts a service", "install podman, or use `--target docker`")
     return Endpoint(f"unix://{podman.socket}", "", podman=podman)
+
+
+def no_podman(why: str, fix: str) -> TargetUnavailable:
+    """Return the error for a Podman that was asked for by name and isn't what answers (TL501)."""
+    return TargetUnavailable([Diagnostic("TL501", "no Podman answers, and the target is podman", fix, why=why)])
 
 
 def _default_endpoint() -> Endpoint:
