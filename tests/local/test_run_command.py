@@ -108,7 +108,7 @@ def test_ctrl_c_is_130_and_a_second_one_kills(tmp_path: Path, env: dict[str, str
     """A script that doesn't handle it ends by it; one that never ends is killed."""
     (tmp_path / "ends.py").write_text("import time; print('begun', flush=True); time.sleep(60)")
     (tmp_path / "deaf.py").write_text(
-        "import time, signal; signal.signal(2, lambda *_: print('heard', flush=True)); print('begun', flush=True)\n"
+        "import os, time, signal; signal.signal(2, lambda *_: os.write(1, b'heard')); print('begun', flush=True)\n"
         "while True: time.sleep(60)"
     )
     code, shown = on_terminal([*RUN, "--", "python3", "ends.py"], tmp_path, [(b"begun", b"\x03")], env=env)

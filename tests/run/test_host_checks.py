@@ -39,8 +39,14 @@ def test_memory_above_the_hosts_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lacking", ["CpuCfsQuota", "MemoryLimit"])
 def test_a_limit_that_the_engine_would_ignore_is_refused(tmp_path: Path, lacking: str) -> None:
-    """A rootless engine without delegation runs the job without its limits and only warns."""
+    """A rootless engine without delegation runs the job without its limits and only warns.
+
+    Podman on cgroup v1 even says that it enforces them.
+    """
     plan = plan_with(tmp_path, resources={"cpus": 2, "memory": "8Gi"})
+    rootless = {**ROOMY, "CgroupVersion": "1", "Rootless": True, "MemoryLimit": True, "CpuCfsQuota": True}
+    assert codes(plan, rootless) == ["TL504", "TL504"]
+    assert codes(plan, {**rootless, "CgroupVersion": "2"}) == codes(plan, {**rootless, "Rootless": False}) == []
     (finding,) = host_findings(plan, {**ROOMY, lacking: False}, local=False)
     assert "can't enforce it" in finding.message
     assert codes(plan_with(tmp_path), {**ROOMY, lacking: False}) == []

@@ -78,7 +78,7 @@ def test_ctrl_c_is_130_and_a_second_one_kills(tmp_path: Path, caller: dict[str, 
     folder = tmp_path / "f"
     (folder / "ends.py").write_text("import sys, time; print('begun', file=sys.stderr, flush=True); time.sleep(60)")
     (folder / "deaf.py").write_text(
-        "import time, signal; signal.signal(2, lambda *_: print('heard', flush=True)); print('begun', flush=True)\n"
+        "import os, time, signal; signal.signal(2, lambda *_: os.write(1, b'heard')); print('begun', flush=True)\n"
         "while True: time.sleep(60)"
     )
     ends = [*run_image, "--", "python3", "ends.py"]

@@ -110,7 +110,8 @@ def _read(text: str, sets: Sequence[str]) -> JobSpec:
             job = read_job(path, sets=sets)
         except JobFileRejected as rejected:
             raise JobFileRejected([each._replace(span=None) for each in rejected.diagnostics]) from rejected
-    return job._replace(path=str(Path.cwd() / _FILE))
+    origins = {name: each._replace(span=None) for name, each in job.origins.items()}
+    return job._replace(path=str(Path.cwd() / _FILE), origins=origins)
 
 
 def _path(script: CommandScript | None) -> Path | None:

@@ -13,7 +13,8 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.backend import Chunk
 from trainlaunch.run.base.engine_terminal import EngineTerminal
 from trainlaunch.run.base.sessions import frames
-from trainlaunch.run.docker.client import Engine, execute
+from trainlaunch.run.docker.client import Engine
+from trainlaunch.run.docker.exec_command import execute
 
 PIECE = 1 << 16
 _TERMINAL = "/dev/console"  # what an engine mounts a container's own terminal to
@@ -92,7 +93,7 @@ def join_caller(body: dict[str, Any], terminal: EngineTerminal | None) -> None:
 def keep_caller(body: dict[str, Any], info: Mapping[str, Any], *, podman: bool) -> None:
     """Let what a container writes be the caller's on an engine, of this `GET /info`, that maps users to others."""
     options = " ".join(info.get("SecurityOptions") or ())
-    rootless = "name=rootless" in options
+    rootless = info.get("Rootless") is True or "name=rootless" in options
     if podman and rootless:
         body["HostConfig"]["UsernsMode"] = "keep-id"
     elif rootless:  # root inside is who runs the engine

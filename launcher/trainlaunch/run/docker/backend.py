@@ -20,16 +20,14 @@ from trainlaunch.run.base.multi_node import at_once
 from trainlaunch.run.base.run_query import may_move
 from trainlaunch.run.base.sessions import LoggedSession, ReconnectingSession
 from trainlaunch.run.base.shm_reading import read_from_health, read_from_proc
-from trainlaunch.run.docker.attachment import ContainerAttachment, join_caller, keep_caller
+from trainlaunch.run.docker.attachment import join_caller, keep_caller
 from trainlaunch.run.docker.checks import host_findings, name_taken, shares_this_host, start_refused, volume_findings
 from trainlaunch.run.docker.client import (
     CONFLICT,
     GONE,
     Engine,
     EngineRefused,
-    execute,
     find_endpoint,
-    run_health_command,
 )
 from trainlaunch.run.docker.containers import (
     COMPOSE_PROJECT,
@@ -43,6 +41,7 @@ from trainlaunch.run.docker.containers import (
     secrets_of,
     started_from,
 )
+from trainlaunch.run.docker.exec_command import execute, run_health_command
 from trainlaunch.run.docker.image import ensure_image
 from trainlaunch.run.docker.streams import SHUTDOWN, AttachedSession, ContainerStreams, signals_sent
 
@@ -68,7 +67,6 @@ class DockerBackend(ContainerStreams):
         self._hears_aliens = say
         self._was_away = False
         self._serves = False
-        self._terminal: EngineTerminal | None = None
         self._info: Mapping[str, Any] = {}
 
     def serve(self, terminal: TypedKeys | None) -> None:
@@ -160,26 +158,6 @@ class DockerBackend(ContainerStreams):
         position = BytePosition()
         session = AttachedSession(self, container, (attached, waiting), position)
         return ReconnectingSession(session, self, container, position, notice=self._notice)
-
-    def _started(self, container: str) -> tuple[Any, Any]:
-        """Start a container; return the streams of its output and of its end."""
-        with contextlib.ExitStack() as opened:
-            terminal = self._terminal
-            with self.engine.attempting(f"attach to container {container[:12]}") as client:
-                attached: Any = (
-                    self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
-                    if terminal is None
-                    else ContainerAttachment(self.engine, container, terminal=terminal.has_terminal)
-                )
-                opened.callback(attached.close)
-                waiting = self._stream(client.post, container, "wait", condition="next-exit")
-                opened.callback(waiting.close)
-            with self.engine.attempting(f"start container {container[:12]}") as client:
-                client.start(container)
-            opened.pop_all()
-        if terminal is not None:
-            terminal.join(attached)
-        return attached, waiting
 
     def resume(self, container: str) -> Session:
         """Read the log from its first byte and wait, over restarts of the engine as after a start."""

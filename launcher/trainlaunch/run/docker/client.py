@@ -1,5 +1,4 @@
-"""The only place that imports the Docker SDK: finds the engine that the `docker` command would use, maps its errors,
-runs commands in its containers.
+"""The only place that imports the Docker SDK: finds the engine that the `docker` command would use, maps its errors.
 
 Environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_CONTEXT and the current context of the docker
 CLI; TRAINLAUNCH_ENGINE=podman.
@@ -16,7 +15,7 @@ import socket
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -285,22 +284,3 @@ def _no_permission(path: str) -> Diagnostic:
         fix="use `--target podman`, which needs no group, or " * (shutil.which("podman") is not None)
         + 'run `sudo usermod -aG docker "$USER"`, then log in again (members of that group are root on this host)',
     )
-
-
-def execute(engine: Engine, container: str, command: list[str]) -> str:
-    """Return what a command prints inside; empty where the container has ended, or has no such command."""
-    try:
-        with engine.attempting(f"run a command in container {container[:12]}") as client:
-            made = client.exec_create(container, command)
-            output: bytes = client.exec_start(made["Id"])
-    except EngineRefused:
-        return ""
-    return output.decode(errors="replace")
-
-
-def run_health_command(engine: Engine, container: str, inspected: Mapping[str, Any]) -> str:
-    """Return what a container's own health command prints; empty where it has none, or doesn't run."""
-    test = (inspected.get("Config", {}).get("Healthcheck") or {}).get("Test") or []
-    if len(test) != 2 or test[0] != "CMD-SHELL" or not inspected["State"]["Running"]:
-        return ""
-    return execute(engine, container, ["/bin/sh", "-c", test[1]])

@@ -15,6 +15,7 @@ from trainlaunch.job.entrypoint import drops_command, lines_without
 from trainlaunch.job.reading.lock_reader import DIGEST
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
+from trainlaunch.run.docker.checks import enforces
 from trainlaunch.run.docker.client import Engine, EngineRefused
 from trainlaunch.units import human_size
 
@@ -86,7 +87,7 @@ def image_of_command(engine: Engine, image: str, say: Say) -> CommandImage:
         image,
         () if drops_command(entrypoint) else entrypoint,
         frozenset(each.partition("=")[0] for each in config.get("Env") or ()),
-        int(info.get("NCPU") or 0) if info.get("CpuCfsQuota", True) else None,
+        int(info.get("NCPU") or 0) if enforces(info, "CpuCfsQuota") else None,
         "Podman" if engine.is_podman else "Docker",
     )
 

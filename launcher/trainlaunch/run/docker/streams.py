@@ -17,8 +17,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position
+from trainlaunch.run.base.engine_terminal import EngineTerminal
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.sessions import chunks_of
+from trainlaunch.run.docker.attachment import ContainerAttachment
 from trainlaunch.run.docker.client import GONE, Engine, EngineRefused
 
 LOOK_SECONDS = 2.0  # of silence between two looks at the container, each on a connection of its own
@@ -98,6 +100,7 @@ class ContainerStreams:
 
     def __init__(self) -> None:
         self._terminals: dict[str, bool] = {}  # by container, of which it never changes
+        self._terminal: EngineTerminal | None = None
 
     def _inspect(self, container: str) -> dict[str, Any] | None:
         """Return the engine's own description; None where there is none."""
@@ -106,6 +109,26 @@ class ContainerStreams:
     def inspect(self, container: str) -> ContainerInfo | None:
         """Describe a container by id or name."""
         raise NotImplementedError
+
+    def _started(self, container: str) -> tuple[Any, Any]:
+        """Start a container; return the streams of its output and of its end."""
+        with contextlib.ExitStack() as opened:
+            terminal = self._terminal
+            with self.engine.attempting(f"attach to container {container[:12]}") as client:
+                attached: Any = (
+                    self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
+                    if terminal is None
+                    else ContainerAttachment(self.engine, container, terminal=terminal.has_terminal)
+                )
+                opened.callback(attached.close)
+                waiting = self._stream(client.post, container, "wait", condition="next-exit")
+                opened.callback(waiting.close)
+            with self.engine.attempting(f"start container {container[:12]}") as client:
+                client.start(container)
+            opened.pop_all()
+        if terminal is not None:
+            terminal.join(attached)
+        return attached, waiting
 
     def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
         """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""
