@@ -60,6 +60,13 @@ class Outcome:
     stopped_by: str = ""
 
 
+def load_symptoms() -> None:
+    """Load what reads a log, which the first output needs; a target takes longer to start a container than this."""
+    from trainlaunch.diagnose import new_scanner  # all symptoms; a start needs none
+
+    new_scanner()
+
+
 def hang_watch(plan: LaunchPlan, redacted: Callable[[str], str] = str) -> HangWatch:
     """Return what tells of a log that its job will never end, in one sentence with the fix; empty where it may.
 

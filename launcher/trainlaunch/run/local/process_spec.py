@@ -37,6 +37,7 @@ from trainlaunch.run.base.shm_reading import SHM
 from trainlaunch.run.docker.checks import mount_findings
 from trainlaunch.run.local.keeper import in_memory, when_parent_dies
 from trainlaunch.run.local.processes import RUN_ID, RUN_MARK, remove_own_folder
+from trainlaunch.run.local.shm_room import shm_findings
 from trainlaunch.run.local.state import RunFolder
 from trainlaunch.units import counted, format_cpus, format_size, human_size
 
@@ -162,11 +163,11 @@ def start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
 
 
 def local_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
-    """Return all that stops `plan` on this host; /dev/shm, memory and open files are left to the preflight."""
+    """Return all that stops `plan` on this host; what changes, as free memory, is left to the preflight."""
     if not sys.platform.startswith("linux"):
         return (_other_system(),)
     gpus = _gpus(plan) if plan.job.resources.gpu_vendor == "nvidia" else amd_findings(plan)
-    return (*secret_findings(plan), *gpus, *mount_findings(plan), *_working_dir(plan))
+    return (*secret_findings(plan), *gpus, *mount_findings(plan), *_working_dir(plan), *shm_findings(plan))
 
 
 def comparison(plan: LaunchPlan) -> str:

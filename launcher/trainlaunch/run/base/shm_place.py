@@ -1,0 +1,21 @@
+"""Who can enlarge the /dev/shm that this process sees: who started its container or its pod, or root of this host."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+_OF_ENGINES = ("/.dockerenv", "/run/.containerenv")
+
+
+def way_to_enlarge(mib: int, env: Mapping[str, str] = os.environ, root: Path = Path("/")) -> str:
+    """Return what to type for a /dev/shm of so many MiB, by the place that this process is in."""
+    if "KUBERNETES_SERVICE_HOST" in env:
+        volume = f"`emptyDir: {{medium: Memory, sizeLimit: {mib}Mi}}`"
+        return f"give the pod a volume {volume}, mounted at /dev/shm; it counts toward the container's memory limit"
+    if env.get("CODESPACES") == "true" or env.get("REMOTE_CONTAINERS") == "true" or "DEVCONTAINER" in env:
+        return f'write `"runArgs": ["--shm-size={mib}m"]` in devcontainer.json, and rebuild the container'
+    if any((root / each.lstrip("/")).exists() for each in _OF_ENGINES):
+        return f"start this container with `--shm-size={mib}m` (`shm_size: {mib}m` in a Compose file)"
+    return f"run `mount -o remount,size={mib}m /dev/shm` as root"
