@@ -71,6 +71,9 @@ tl_cg=/sys/fs/cgroup; { read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us; read -r t
 tl_counts "$tl_period" || tl_period=100000
 if tl_counts "$tl_quota"; then tl_quota=$((tl_quota / tl_period)); else tl_quota=$tl_cpus; fi
 tl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))
+#: host
+if tl_counts "${TRAINLAUNCH_CPUS-}" && [ "$TRAINLAUNCH_CPUS" -lt "$tl_cpus" ]; then tl_cpus=$TRAINLAUNCH_CPUS; fi # Slurm's
+#: end
 tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
 #: auto
 # num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.

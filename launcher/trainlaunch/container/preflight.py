@@ -94,6 +94,7 @@ def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
     job = plan.job
     variables = fills_variables(job)
     yield "secrets", bool(job.secrets and (written_secrets(plan) or path_variables(plan) or read_secrets(plan)))
+    yield "host", not plan.target_record.starts_container
     yield "auto", _automatic(plan)
     yield "tuned", _tuned(plan) is not None
     yield "identity", plan.target_record.starts_container

@@ -24,8 +24,10 @@ from trainlaunch.rules import plan_job
 from trainlaunch.rules.sources.deciding_workers import PLANNED, WorkersDecision, workers_decisions
 from trainlaunch.run.base.host_cpus import cpus_here
 from trainlaunch.run.base.host_gpus import gpu_nodes
+from trainlaunch.run.base.slurm import name_of_task, slurm_task
 from trainlaunch.script.read_script import read_script
 from trainlaunch.script.script_facts import ScriptFacts
+from trainlaunch.units import MIB
 
 AUTO = "auto"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -68,6 +70,7 @@ def command_plan(
     facts = _facts(script)
     ranks, gpus = _ranks_and_gpus(asked.gpus, command, by_name=container is not None)
     here = cpus_here()
+    task = slurm_task() if container is None else None
     if container is not None:
         here = 0 if container.cpus is None else min(here, container.cpus or here)
     options = CommandOptions(
@@ -76,7 +79,7 @@ def command_plan(
         folder=str(Path.cwd()),
         env=env,
         cpus=asked.cpus or (str(here) if here else ""),
-        memory=asked.memory or "",
+        memory=asked.memory or (f"{task.memory // MIB}Mi" if task and task.memory else ""),
         gpus=gpus,
         ranks=ranks,
         container=None if container is None else container.options,
@@ -88,7 +91,8 @@ def command_plan(
         options, sets = _with_workers(options, decisions, asked.workers)
     text = command_text(options, facts)
     job = _read(text, [*sets, *asked.sets])
-    plan = plan_job(job, name=f"{job.name[:50]}-{run[:4]}")
+    name = f"{job.name[:50]}-{run[:4]}"
+    plan = plan_job(job, name=name if container else name_of_task(name))
     text = with_loader_fields(text, _shared(sets), "as it ran")
     return CommandPlan(plan, workers_decisions(job, facts), facts, text, run)
 

@@ -28,7 +28,7 @@ from trainlaunch.run.base.store import (
 from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.shell import run_in_container, run_own
 from trainlaunch.run.following import end_evidence, printed
-from trainlaunch.run.local.process_spec import in_folder_of, run_shell
+from trainlaunch.run.local.host_shell import in_folder_of, run_shell
 from trainlaunch.run.machine_status import look_into, report, status_of
 from trainlaunch.run.machine_up import follow, run_apart, start
 from trainlaunch.run.run_record import RunRecord

@@ -15,8 +15,9 @@ from trainlaunch.init.command_text import with_loader_fields
 from trainlaunch.plan.plan_label import planned_of
 from trainlaunch.run.base.private_files import state_root
 from trainlaunch.run.base.shm_reading import batch_of, size_of_batch
+from trainlaunch.run.base.slurm import slurm_task
 from trainlaunch.run.run_record import RunRecord
-from trainlaunch.units import format_cpus, format_duration, human_size
+from trainlaunch.units import counted, format_cpus, format_duration, human_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.case import Diagnosis
@@ -70,9 +71,13 @@ class Hidden:
 
 def first_lines(planned: CommandPlan) -> Iterator[str]:
     """Yield what is said before the command's own output: where it runs and on what, then workers and variables."""
+    if (task := slurm_task()) and task.rank:
+        return
     program = python_of(planned.plan.job.command or ())
     shm = os.statvfs("/dev/shm")
     where = f"run {planned.run} here" + f", {program}" * bool(program)
+    if task:
+        where += f", Slurm job {task.job}" + f", {counted(task.tasks, 'task')}" * (task.tasks > 1)
     yield _place_line(planned, where, shm.f_blocks * shm.f_frsize)
     yield from _numbers_line(planned, os.environ)
     if program and (venv := _other_environment(program)):
@@ -144,14 +149,16 @@ def teller_of_command(planned: CommandPlan, screen: Screen, streams: Streams, *,
         if followed.started:
             streams.result(f"{followed.started}\n")
             return
+        task = slurm_task()
+        silent = quiet or (task is not None and task.rank > 0 and not followed.exit_code)  # rank 0 speaks for all
         evidence = followed.evidence
         causes = [] if evidence is None else _causes(evidence)
         for diagnosis in causes:
             screen.line(framed_diagnosis(diagnosis, style_of(streams.err)))
-        if not quiet or causes:
+        if not silent or causes:
             screen.say(_ending(followed, planned.run, time.monotonic() - begun))
         keep_job_file(planned)
-        hint = "" if quiet or followed.exit_code else first_hint(planned)
+        hint = "" if silent or followed.exit_code else first_hint(planned)
         if hint:
             screen.say(hint)
 
