@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -10,13 +12,14 @@ import pytest
 from trainlaunch.run.base.slurm import SlurmTask, slurm_task
 from trainlaunch.run.local.process_spec import local_findings
 
+from tests.conftest import ROOT
 from tests.jobs import plan_with, write_job
 from tests.slurm.conftest import Srun
 
 OURS = [sys.executable, "-m", "trainlaunch"]
 SHOWS = (
     "import os; print(os.environ['SLURM_PROCID'], os.environ['TRAINLAUNCH_RUN_ID'], "
-    "os.environ['OMP_NUM_THREADS'], flush=True)"
+    "os.environ['OMP_NUM_THREADS'], os.environ['TRAINLAUNCH_CLEAN_SHM'], flush=True)"
 )
 
 
@@ -26,8 +29,8 @@ def test_two_tasks_are_two_ranks_with_a_cpu_each(srun: Srun, tmp_path: Path) -> 
     ran = srun("-n", "2", "-c", "1", *OURS, "run", "--name", "both", "--", "python3", "-c", code)
     assert ran.returncode == 3, ran.stderr
     told = sorted(each.split() for each in ran.stdout.splitlines())
-    assert [(rank, threads) for rank, _, threads in told] == [("0", "1"), ("1", "1")]
-    assert len({name for _, name, _ in told}) == 2
+    assert [(rank, *rest) for rank, _, *rest in told] == [("0", "1", "0"), ("1", "1", "0")]
+    assert len({name for _, name, *_ in told}) == 2
     assert ran.stderr.count(" here, ") == 1
     assert ", 2 tasks, 1 CPUs" in ran.stderr
     assert [ran.stderr.count(f"ended with {each} ") for each in (0, 3)] == [1, 1]
@@ -47,6 +50,21 @@ def test_a_batch_script_has_what_the_job_has(srun: Srun, tmp_path: Path) -> None
     assert "3 CPUs" in out or "2 CPUs" in out  # what this host has is less
     assert "a detached run would end with this task" in out
     assert "code 2" in out
+
+
+def test_the_documented_batch_script_runs(srun: Srun, tmp_path: Path) -> None:
+    """Its first block, as it stands, with two tasks of a CPU each."""
+    shown = re.findall(r"^```sh\n(.*?)^```$", (ROOT / "docs/slurm.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "job.sh").write_text(shown[0])
+    (tmp_path / "train.py").write_text(SHOWS)
+    program = tmp_path / "trainlaunch"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(OURS)} "$@"\n')
+    program.chmod(0o755)
+    ran = srun("-W", f"--export=ALL,PATH={tmp_path}:{os.environ['PATH']}", "job.sh", by="sbatch")
+    (out,) = (each.read_text() for each in tmp_path.glob("train-*.out"))
+    assert ran.returncode == 0, out
+    ranks = sorted(line.split()[0] for line in out.splitlines() if re.match(r"[01] ", line))
+    assert ranks == ["0", "1"], out
 
 
 STEP = {

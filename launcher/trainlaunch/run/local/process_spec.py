@@ -132,6 +132,7 @@ def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path, a
         **plan.job.env,
         **{name: secret_value(plan, name) for name, each in secrets if not each.as_file},
         **{path_variable(name): path for name, path in _secret_files(plan).items()},
+        **({f"{OWN_PREFIX}CLEAN_SHM": "0"} if slurm_task() else {}),  # other tasks' batches are there too
         RUN_MARK: str(folder),
     }
 
