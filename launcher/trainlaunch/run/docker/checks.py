@@ -10,14 +10,11 @@ import shutil
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainlaunch.container.paths import absolute_bind
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.formats.docker.create_request import add_flags
-from trainlaunch.formats.docker.flags import Flag
-from trainlaunch.formats.docker.table import FOR_UP
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.host_gpus import INSTALL_AMDGPU, NO_GPU, amd_findings, gpu_nodes
@@ -25,6 +22,9 @@ from trainlaunch.run.base.run_query import NAME_TAKEN, held_by_same_job
 from trainlaunch.run.base.secret_values import secret_findings
 from trainlaunch.run.docker.client import Engine, EngineRefused
 from trainlaunch.units import counted, format_cpus, format_size
+
+if TYPE_CHECKING:
+    from trainlaunch.formats.docker.flags import Flag
 
 NOT_FOUND = 404
 NVIDIA_HOOKS = ("nvidia-container-runtime-hook", "nvidia-cdi-hook")
@@ -219,6 +219,9 @@ def flag_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
 
 
 def _why_not(body: dict[str, Any], flag: Flag) -> str:
+    from trainlaunch.formats.docker.create_request import add_flags  # few jobs have a patch
+    from trainlaunch.formats.docker.table import FOR_UP
+
     if flag.name not in FOR_UP:
         return "the command line does something for it that no create request says"
     try:
