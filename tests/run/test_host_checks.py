@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.host_gpus import gpu_nodes
+from trainlaunch.run.docker.attachment import keep_caller
 from trainlaunch.run.docker.checks import host_findings, shares_this_host
 
 from tests.jobs import plan_with
@@ -142,3 +143,22 @@ def test_the_same_host_is_a_socket_with_our_kernel_and_name() -> None:
     assert not shares_this_host(here, None)
     assert not shares_this_host({**here, "KernelVersion": "6.6.12-linuxkit"}, "/var/run/docker.sock")
     assert not shares_this_host({**here, "Name": "docker-desktop"}, "/var/run/docker.sock")
+
+
+@pytest.mark.parametrize(
+    ("info", "podman", "user", "mapping"),
+    [
+        ({"SecurityOptions": ["name=seccomp,profile=default"]}, False, "7:7", None),
+        ({"SecurityOptions": ["name=seccomp", "name=rootless"]}, False, "0:0", None),
+        ({"SecurityOptions": ["name=userns"]}, False, "7:7", "host"),
+        ({"Rootless": True, "SecurityOptions": ["name=seccomp"]}, True, "7:7", "keep-id"),
+        ({"Rootless": False}, True, "7:7", None),
+    ],
+)
+def test_what_a_callers_container_writes_is_the_callers(
+    info: dict[str, Any], podman: bool, user: str, mapping: str | None
+) -> None:
+    """Engines map a container's users to this host's in ways of their own; Podman's info has no option `rootless`."""
+    body: dict[str, Any] = {"User": "7:7", "HostConfig": {}}
+    keep_caller(body, info, podman=podman)
+    assert (body["User"], body["HostConfig"].get("UsernsMode")) == (user, mapping)
