@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.errors import UsageError
-from trainlaunch.init.command_container import command_container, home_of
+from trainlaunch.init.command_container import command_folders, home_of
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def folders(*command: str, mounts: tuple[str, ...] = ()) -> dict[str, bool]:
     """Return what is mounted for a command."""
-    return dict(command_container("a/b:1", (), 2, mounts, command).options.folders)
+    return command_folders("a/b:1", mounts, command)
 
 
 @pytest.mark.parametrize("word", ["{0}/data", "--root={0}/data/a.bin", "../data", "linked", "{0}/data/new/"])
@@ -52,6 +52,9 @@ def test_a_folder_that_can_not_be_mounted_is_an_error(here: Path, monkeypatch: p
     """One that isn't there would be made by the engine, as root."""
     with pytest.raises(UsageError, match="no folder of this host"):
         folders("python", mounts=("../nothing",))
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    with pytest.raises(UsageError, match="the command's HOME, can't be made"):
+        folders("python")
     monkeypatch.chdir("/")
     with pytest.raises(UsageError, match="this one is /"):
         folders("python")

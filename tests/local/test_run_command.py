@@ -211,6 +211,8 @@ def test_what_is_no_command_names_what_is_meant(trainlaunch: Runs) -> None:
     """A job file is `up`'s; options of a script stand behind --."""
     assert "write `trainlaunch up job.yaml`" in trainlaunch("run", "job.yaml").stderr
     assert "run has no command" in trainlaunch("run").stderr
+    assert "which needs --image" in trainlaunch("run", "--mount", "/tmp", "--", "true").stderr
+    assert "--image is a container's" in trainlaunch("run", "--target", "local", "--image", "a", "--", "true").stderr
 
 
 def test_a_full_shm_is_told_while_it_runs(tmp_path: Path, env: dict[str, str]) -> None:

@@ -128,8 +128,9 @@ def test_a_shm_that_can_not_hold_the_need_starts_nothing(
     places = [way_to_enlarge(64, env, tmp_path) for env in ({}, {"REMOTE_CONTAINERS": "true"})]
     (tmp_path / ".dockerenv").touch()
     places += [way_to_enlarge(64, env, tmp_path) for env in ({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"})]
-    typed = ("remount,size=64m", '"runArgs": ["--shm-size=64m"]', "--shm-size=64m` (", "sizeLimit: 64Mi")
-    assert [word in place for word, place in zip(typed, places, strict=True)] == [True] * 4
+    places.append(way_to_enlarge(64, {"SLURM_JOB_ID": "7"}, state))
+    typed = ("remount,size=64m", '"runArgs": ["--shm-size=64m"]', "--shm-size=64m` (", "sizeLimit: 64Mi", "fewer tasks")
+    assert [word in place for word, place in zip(typed, places, strict=True)] == [True] * 5
 
 
 def test_detached_then_status_logs_wait_and_down(

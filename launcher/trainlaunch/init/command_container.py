@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.init.command_text import ContainerOptions
 from trainlaunch.job.shell_commands import program_at
-from trainlaunch.run.base.private_files import private_folder
+from trainlaunch.run.base.private_files import UnusableState, private_folder
+
+if TYPE_CHECKING:
+    from trainlaunch.run.docker.image import CommandImage
 
 # An image has its own; what stands below them in a command is meant there.
 _OF_THE_IMAGE = frozenset({"bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr"})
@@ -26,10 +29,11 @@ class CommandContainer(NamedTuple):
     cpus: int | None
 
 
-def command_container(
-    image: str, entrypoint: Sequence[str], cpus: int | None, mounts: Iterable[str], command: Sequence[str]
-) -> CommandContainer:
-    """Return it for a command of this folder; `mounts` are further folders, as typed. Raises UsageError."""
+def command_folders(image: str, mounts: Iterable[str], command: Sequence[str]) -> dict[str, bool]:
+    """Return what a command of this folder has mounted, True where it only reads; `mounts` are as typed, HOME is last.
+
+    Raises UsageError, also for a word of the command that means something outside of them.
+    """
     here, home = str(Path.cwd()), home_of(image)
     if here == "/":
         fix = "start it from the script's own folder"
@@ -40,9 +44,19 @@ def command_container(
     outside = list(dict.fromkeys(_outside(command, folders)))
     if outside:
         raise UsageError([_not_mounted(word, path, image) for word, path in outside])
-    private_folder(home)
-    user = f"{os.getuid()}:{os.getgid()}"
-    return CommandContainer(ContainerOptions(image, entrypoint, user, str(home), {**folders, str(home): False}), cpus)
+    try:
+        private_folder(home)
+    except (UnusableState, OSError) as refused:
+        fix = "set XDG_CACHE_HOME to a folder of yours"
+        told = f"{home}, the command's HOME, can't be made: {refused}"
+        raise UsageError([Diagnostic("TL118", told, fix)]) from refused
+    return {**folders, str(home): False}
+
+
+def command_container(image: CommandImage, folders: Mapping[str, bool]) -> CommandContainer:
+    """Return the container of a command with these folders, of the user that this process is."""
+    user, home = f"{os.getuid()}:{os.getgid()}", str(home_of(image.name))
+    return CommandContainer(ContainerOptions(image.name, image.entrypoint, user, home, folders), image.cpus)
 
 
 def home_of(image: str) -> Path:

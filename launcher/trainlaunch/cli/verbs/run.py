@@ -102,6 +102,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         raise UsageError([Diagnostic("TL118", "run has no command", fix)])
     asked = CommandNumbers(args.name, args.cpus, args.memory, args.gpus, args.workers, tuple(args.sets))
     env, run_id = stated_variables(args.env, args.env_file), new_run_id()
+    if args.image is not None and args.target == LOCAL.name:
+        fix = "leave out one of them"
+        raise UsageError([Diagnostic("TL118", "--target local is this host, and --image is a container's", fix)])
     if args.image is not None:
         return _in_container(args, streams, lambda container: command_plan(command, asked, env, run_id, container))
     if args.mounts or args.target == DOCKER.name:
@@ -118,16 +121,17 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 def _in_container(
     args: argparse.Namespace, streams: Streams, planned_for: Callable[[CommandContainer], CommandPlan]
 ) -> int:
-    from trainlaunch.init.command_container import command_container
+    from trainlaunch.init.command_container import command_container, command_folders
     from trainlaunch.run.backends import docker_backend
     from trainlaunch.run.base.engine_terminal import EngineTerminal
     from trainlaunch.run.docker.image import image_of_command
     from trainlaunch.run.stores import MachineStore
 
     say = (lambda _: None) if args.quiet else say_once
+    folders = command_folders(args.image, args.mounts, args.command)  # before an image is pulled
     with contextlib.closing(docker_backend(say)) as backend:
         image = image_of_command(backend.engine, args.image, say)
-        planned = planned_for(command_container(image.name, image.entrypoint, image.cpus, args.mounts, args.command))
+        planned = planned_for(command_container(image, folders))
         terminal = None if args.detach else EngineTerminal()
         store = MachineStore({DOCKER.name: backend}, {})
         return _started(args, streams, _Ready(planned, store, terminal, first_lines_of(planned, image)))

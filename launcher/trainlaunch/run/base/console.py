@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class Console:
     """Where a followed job's bytes go, and our own lines; `hangs` names a log that will never end.
 
-    `leave` is told why the terminal is gone; nothing is shown from then on, and `is_left`. `compares`: what isn't as
-    planned is said.
+    `leave` is told why the terminal is gone; nothing is shown from then on, and `is_left`.
+    `report_deviations`: workers and sizes that aren't as planned are said.
     """
 
     out: Callable[[bytes], None]

@@ -18,4 +18,7 @@ def way_to_enlarge(mib: int, env: Mapping[str, str] = os.environ, root: Path = P
         return f'write `"runArgs": ["--shm-size={mib}m"]` in devcontainer.json, and rebuild the container'
     if any((root / each.lstrip("/")).exists() for each in _OF_ENGINES):
         return f"start this container with `--shm-size={mib}m` (`shm_size: {mib}m` in a Compose file)"
+    if "SLURM_JOB_ID" in env:
+        root_runs = f"`mount -o remount,size={mib}m /dev/shm`"
+        return f"take fewer tasks for each node, or ask who runs the cluster for {root_runs} on its nodes"
     return f"run `mount -o remount,size={mib}m /dev/shm` as root"

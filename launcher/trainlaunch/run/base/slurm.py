@@ -14,6 +14,7 @@ from trainlaunch.plan.target_names import shortened
 from trainlaunch.units import MIB
 
 _COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?")  # of SLURM_TASKS_PER_NODE: `2(x3),1`
+_BATCH_STEPS = 0xFFFFFFF0  # from here on Slurm numbers what is no step of srun's
 
 
 class SlurmTask(NamedTuple):
@@ -36,7 +37,8 @@ def slurm_task(env: Mapping[str, str] = os.environ) -> SlurmTask | None:
     job, node = env.get("SLURM_JOB_ID", ""), env.get("SLURM_NODEID")
     if not re.fullmatch(r"\d+", job) or node is None:  # a shell of salloc is elsewhere, and has no node
         return None
-    in_step = re.fullmatch(r"\d+", env.get("SLURM_STEP_ID", "")) is not None
+    step = _number(env, "SLURM_STEP_ID")
+    in_step = step is not None and step < _BATCH_STEPS
     here = _tasks_here(env, _number(env, "SLURM_NODEID") or 0) if in_step else 1
     cpus = _cpus(env, here, in_step=in_step)
     return SlurmTask(

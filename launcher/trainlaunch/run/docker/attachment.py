@@ -70,7 +70,9 @@ class ContainerAttachment:
 
     def makes_signals(self) -> bool:
         """Ask stty inside; an image without it counts as one whose programs leave the terminal as it is."""
-        return "-isig" not in execute(self._engine, self._container, ["stty", "-a", "-F", _TERMINAL]).split()
+        with contextlib.suppress(TargetUnavailable):
+            return "-isig" not in execute(self._engine, self._container, ["stty", "-a", "-F", _TERMINAL]).split()
+        return True
 
     def close(self) -> None:
         """Close the connection."""
