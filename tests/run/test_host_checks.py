@@ -150,7 +150,7 @@ def test_the_same_host_is_a_socket_with_our_kernel_and_name() -> None:
     [
         ({"SecurityOptions": ["name=seccomp,profile=default"]}, False, "7:7", None),
         ({"SecurityOptions": ["name=seccomp", "name=rootless"]}, False, "0:0", None),
-        ({"SecurityOptions": ["name=userns"]}, False, "7:7", "host"),
+        ({"SecurityOptions": ["name=userns", "name=selinux"]}, False, "7:7", "host"),
         ({"Rootless": True, "SecurityOptions": ["name=seccomp"]}, True, "7:7", "keep-id"),
         ({"Rootless": False}, True, "7:7", None),
     ],
@@ -160,5 +160,8 @@ def test_what_a_callers_container_writes_is_the_callers(
 ) -> None:
     """Engines map a container's users to this host's in ways of their own; Podman's info has no option `rootless`."""
     body: dict[str, Any] = {"User": "7:7", "HostConfig": {}}
-    keep_caller(body, info, podman=podman)
-    assert (body["User"], body["HostConfig"].get("UsernsMode")) == (user, mapping)
+    keep_caller(body, info, [8], podman=podman)
+    host = body["HostConfig"]
+    assert (body["User"], host.get("UsernsMode")) == (user, mapping)
+    assert ("GroupAdd" in host) == (user == "7:7" and mapping != "keep-id")
+    assert ("SecurityOpt" in host) == ("name=selinux" in info.get("SecurityOptions", ()))

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trainlaunch.errors import TargetUnavailable
@@ -92,13 +92,19 @@ def join_caller(body: dict[str, Any], terminal: EngineTerminal | None) -> None:
         body["Env"] = [*(body.get("Env") or ()), f"TERM={kind}"]
 
 
-def keep_caller(body: dict[str, Any], info: Mapping[str, Any], *, podman: bool) -> None:
-    """Let what a container writes be the caller's on an engine, of this `GET /info`, that maps users to others."""
-    options = " ".join(info.get("SecurityOptions") or ())
+def keep_caller(body: dict[str, Any], info: Mapping[str, Any], groups: Sequence[int], *, podman: bool) -> None:
+    """Let a container read and write the caller's files as the caller, of these `groups` too, on an engine with this
+    `GET /info`, which may map users to others, or keep containers from what has no label of theirs.
+    """
+    options, host = " ".join(info.get("SecurityOptions") or ()), body["HostConfig"]
     rootless = info.get("Rootless") is True or "name=rootless" in options
     if podman and rootless:
-        body["HostConfig"]["UsernsMode"] = "keep-id"
+        host["UsernsMode"] = "keep-id"
     elif rootless:  # root inside is who runs the engine
         body["User"] = "0:0"
     elif "name=userns" in options:
-        body["HostConfig"]["UsernsMode"] = "host"
+        host["UsernsMode"] = "host"
+    if groups and not rootless:
+        host["GroupAdd"] = [*(host.get("GroupAdd") or ()), *map(str, groups)]
+    if "name=selinux" in options:  # a label on the caller's folder itself would stay there
+        host["SecurityOpt"] = [*(host.get("SecurityOpt") or ()), "label=disable"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -99,7 +100,7 @@ class DockerBackend(ContainerStreams):
         body = create_body(plan, run=run, attempt=attempt)
         if self._serves:
             join_caller(body, self._terminal)
-            keep_caller(body, self._info, podman=self.engine.is_podman)
+            keep_caller(body, self._info, os.getgroups() if os.getuid() else (), podman=self.engine.is_podman)
         for _ in range(NAME_TRIES):
             created = self._created(plan, body)
             if created is not None:  # mostly nothing holds the name, and nobody need ask
