@@ -48,8 +48,8 @@ USAGE = Usage(
         ArgumentGroup(
             (
                 argument("--workers", metavar="auto|N", help="workers of each DataLoader (default: the script's own)"),
-                argument("--cpus", help="CPUs that the plan counts on (default: those that this process may use)"),
-                argument("--memory", help="memory that the plan counts on, like 32Gi"),
+                argument("--cpus", help="CPUs that the plan counts on, with --image a limit (default: this process's)"),
+                argument("--memory", help="memory that the plan counts on, with --image a limit, like 32Gi"),
                 argument("--gpus", help="a count, or ids like 0,1 (default: those that the shell sees)"),
             ),
             "numbers",

@@ -47,7 +47,7 @@ class Log:
         self._tail = b""
         self._hangs = hangs
         self._say = say
-        self._said = False
+        self._said = self._has_stderr = False
         self._scanner: Scanner | None = None
         self._last = time.monotonic()
         self._preflight = PreflightLine()
@@ -60,7 +60,8 @@ class Log:
         self._tail = (self._tail + chunk.data)[-TAIL_BYTES:]
         self._scan(chunk.data)
         self._preflight.take(chunk.stderr, chunk.data)
-        if not self._said and chunk.stderr and b"Error" in chunk.data:
+        self._has_stderr |= chunk.stderr  # of a terminal all is stdout, of anything else the preflight's line is not
+        if not self._said and (chunk.stderr or not self._has_stderr) and b"Error" in chunk.data:
             sentence = self._hangs(self._tail[-WATCHED_BYTES:].decode(errors="replace"))
             if sentence:
                 self._said = True
