@@ -129,6 +129,11 @@ def test_a_shm_that_can_not_hold_the_need_starts_nothing(
     (tmp_path / ".dockerenv").touch()
     places += [way_to_enlarge(64, env, tmp_path) for env in ({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"})]
     places.append(way_to_enlarge(64, {"SLURM_JOB_ID": "7"}, state))
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text(
+        "1 0 0:2 / / rw - rootfs none rw\n21 1 254:0 / / rw - ext4 /dev/vda rw\n"
+    )
+    assert "remount" in way_to_enlarge(64, {}, tmp_path)  # a machine made of an image
     typed = ("remount,size=64m", '"runArgs": ["--shm-size=64m"]', "--shm-size=64m` (", "sizeLimit: 64Mi", "fewer tasks")
     assert [word in place for word, place in zip(typed, places, strict=True)] == [True] * 5
 
