@@ -83,6 +83,9 @@ if tl_counts "$tl_quota" && [ "$((tl_quota / tl_period))" -lt "$tl_cpus" ]; then
   tl_has=$tl_cpus.${tl_list#1}; while case $tl_has in *0) true ;; *) false ;; esac; do tl_has=${tl_has%0}; done
   tl_has=${tl_has%.} tl_cpus=$((tl_cpus < 1 ? 1 : tl_cpus))
 fi
+if tl_counts "${TRAINLAUNCH_CPUS-}" && [ "$TRAINLAUNCH_CPUS" -lt "$tl_cpus" ]; then # Slurm's share of a host
+  tl_cpus=$TRAINLAUNCH_CPUS tl_has=$TRAINLAUNCH_CPUS
+fi
 tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
 if [ "$tl_without" ]; then
   # num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.

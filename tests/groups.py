@@ -25,6 +25,7 @@ GROUPS = {
     "patterns": "patterns",  # all modules are parsed once, for all parts of the package
     "run/test_gpu_holds.py": "GPUs",  # the machine's, which all runs of trainlaunch share
     "run/podman": "podman",  # one Podman service with a storage of its own
+    "slurm": "slurm",  # a Slurm of one node
     "run/test_engine_restart.py": "own engine",  # one dockerd that is killed and started again
 }
 ONLY_ASKED_FOR = ("libraries", "long")

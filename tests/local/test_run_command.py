@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -108,7 +109,7 @@ def test_ctrl_c_is_130_and_a_second_one_kills(tmp_path: Path, env: dict[str, str
     """A script that doesn't handle it ends by it; one that never ends is killed."""
     (tmp_path / "ends.py").write_text("import time; print('begun', flush=True); time.sleep(60)")
     (tmp_path / "deaf.py").write_text(
-        "import time, signal; signal.signal(2, lambda *_: print('heard', flush=True)); print('begun', flush=True)\n"
+        "import os, time, signal; signal.signal(2, lambda *_: os.write(1, b'heard')); print('begun', flush=True)\n"
         "while True: time.sleep(60)"
     )
     code, shown = on_terminal([*RUN, "--", "python3", "ends.py"], tmp_path, [(b"begun", b"\x03")], env=env)
@@ -210,3 +211,26 @@ def test_what_is_no_command_names_what_is_meant(trainlaunch: Runs) -> None:
     """A job file is `up`'s; options of a script stand behind --."""
     assert "write `trainlaunch up job.yaml`" in trainlaunch("run", "job.yaml").stderr
     assert "run has no command" in trainlaunch("run").stderr
+    assert "which needs --image" in trainlaunch("run", "--mount", "/tmp", "--", "true").stderr
+    assert "--image is a container's" in trainlaunch("run", "--target", "local", "--image", "a", "--", "true").stderr
+
+
+def test_a_full_shm_is_told_while_it_runs(tmp_path: Path, env: dict[str, str]) -> None:
+    """Where no need is known it can't be refused before; the machine is not filled for it: a mount of 1 MiB is."""
+    script = (
+        "import contextlib, os, time\nfile = os.open('/dev/shm/x', os.O_WRONLY | os.O_CREAT)\n"
+        "with contextlib.suppress(OSError):\n    while os.write(file, bytes(4096)): pass\ntime.sleep(4)"
+    )
+    words = shlex.join([*RUN, "--", "python3", "-c", script])
+    alone = f"mount -t tmpfs -o size=1m tmpfs /dev/shm && {words}"
+    ran = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", alone],
+        cwd=tmp_path,
+        env={**os.environ, **env},
+        capture_output=True,
+        check=False,
+    )
+    if b"unshare" in ran.stderr:
+        pytest.skip(f"this host makes no mount namespace: {ran.stderr!r}")
+    assert (ran.returncode, b"/dev/shm was seen full at" in ran.stderr) == (0, True), ran.stderr
+    assert b"1.0 MiB of 1.0 MiB used" in ran.stderr

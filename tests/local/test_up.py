@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.run.base.console import SAME_PRESS_SECONDS
+from trainlaunch.run.base.shm_place import way_to_enlarge
 from trainlaunch.run.local.state import RunFolder
 
 from tests.conftest import Runs
@@ -102,18 +103,39 @@ def test_the_deadline_is_enforced(trainlaunch: Runs, make_job: MakeJob) -> None:
 
 
 def test_attempts_are_new_runs_and_78_is_not_retried(trainlaunch: Runs, make_job: MakeJob, state: Path) -> None:
-    """Three attempts with their own logs; a /dev/shm that can't hold the need ends after one."""
+    """Three attempts with their own logs; a temporary folder that isn't there ends after one."""
     job = str(make_job(command=["/bin/sh", "-c", "echo try; exit 4"], restart={"max_attempts": 3}))
     done = trainlaunch("up", job)
     assert (done.returncode, done.stdout) == (4, "try\n" * 3)
     assert len(list(state.glob("*/*"))) == 3
-    huge = {"num_workers": 2, "batch_size": 1, "batch_bytes": {"size": "9Ti", "tensors": 1}}
-    job = str(make_job(data_loader=huge, shm_size="90Ti", resources=None, restart={"max_attempts": 3}))
+    job = str(make_job(env={"TMPDIR": "/nowhere"}, restart={"max_attempts": 3}))
     done = trainlaunch("up", job)
     assert done.returncode == 78
-    assert "mount -o remount,size=" in done.stderr
-    assert "cause[TL601]" in done.stderr
     assert "attempt 2" not in done.stderr
+
+
+def test_a_shm_that_can_not_hold_the_need_starts_nothing(
+    trainlaunch: Runs, make_job: MakeJob, state: Path, tmp_path: Path
+) -> None:
+    """Both numbers, why, and what to type where this is: a host, a container, a devcontainer, a pod."""
+    huge = {"num_workers": 2, "batch_size": 1, "batch_bytes": {"size": "9Ti", "tensors": 1}}
+    job = str(make_job(data_loader=huge, shm_size="90Ti", resources=None))
+    done = trainlaunch("up", job)
+    assert done.returncode == 125
+    assert "error[TL517]: /dev/shm has " in done.stderr
+    assert "and the job needs 54 TiB" in done.stderr
+    assert not list(state.glob("*/*"))
+    places = [way_to_enlarge(64, env, tmp_path) for env in ({}, {"REMOTE_CONTAINERS": "true"})]
+    (tmp_path / ".dockerenv").touch()
+    places += [way_to_enlarge(64, env, tmp_path) for env in ({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"})]
+    places.append(way_to_enlarge(64, {"SLURM_JOB_ID": "7"}, state))
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text(
+        "1 0 0:2 / / rw - rootfs none rw\n21 1 254:0 / / rw - ext4 /dev/vda rw\n"
+    )
+    assert "remount" in way_to_enlarge(64, {}, tmp_path)  # a machine made of an image
+    typed = ("remount,size=64m", '"runArgs": ["--shm-size=64m"]', "--shm-size=64m` (", "sizeLimit: 64Mi", "fewer tasks")
+    assert [word in place for word, place in zip(typed, places, strict=True)] == [True] * 5
 
 
 def test_detached_then_status_logs_wait_and_down(

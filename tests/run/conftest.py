@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -64,6 +65,20 @@ def make_plan_of(fields: dict[str, Any], tmp_path: Path) -> Callable[..., Launch
         return plan_with(tmp_path, **{**fields, **over})
 
     return make
+
+
+@pytest.fixture
+def caller(tmp_path: Path, engine: str) -> dict[str, str]:
+    """Return what a process needs to run this checkout with state and caches of the test's own."""
+    folders = {name: str(tmp_path / "own" / name.lower()) for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
+    return {"PYTHONPATH": str(ROOT / "launcher"), **folders}
+
+
+@pytest.fixture
+def run_image(tmp_path: Path, job_name: str, base_image: str) -> list[str]:
+    """Return the words of a run in the base image, for a command in the folder `f`."""
+    (tmp_path / "f").mkdir()
+    return [sys.executable, "-m", "trainlaunch", "run", "--image", base_image, "--name", job_name]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.host_gpus import gpu_nodes
+from trainlaunch.run.docker.attachment import keep_caller
 from trainlaunch.run.docker.checks import host_findings, shares_this_host
 
 from tests.jobs import plan_with
@@ -39,8 +40,14 @@ def test_memory_above_the_hosts_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lacking", ["CpuCfsQuota", "MemoryLimit"])
 def test_a_limit_that_the_engine_would_ignore_is_refused(tmp_path: Path, lacking: str) -> None:
-    """A rootless engine without delegation runs the job without its limits and only warns."""
+    """A rootless engine without delegation runs the job without its limits and only warns.
+
+    Podman on cgroup v1 even says that it enforces them.
+    """
     plan = plan_with(tmp_path, resources={"cpus": 2, "memory": "8Gi"})
+    rootless = {**ROOMY, "CgroupVersion": "1", "Rootless": True, "MemoryLimit": True, "CpuCfsQuota": True}
+    assert codes(plan, rootless) == ["TL504", "TL504"]
+    assert codes(plan, {**rootless, "CgroupVersion": "2"}) == codes(plan, {**rootless, "Rootless": False}) == []
     (finding,) = host_findings(plan, {**ROOMY, lacking: False}, local=False)
     assert "can't enforce it" in finding.message
     assert codes(plan_with(tmp_path), {**ROOMY, lacking: False}) == []
@@ -136,3 +143,25 @@ def test_the_same_host_is_a_socket_with_our_kernel_and_name() -> None:
     assert not shares_this_host(here, None)
     assert not shares_this_host({**here, "KernelVersion": "6.6.12-linuxkit"}, "/var/run/docker.sock")
     assert not shares_this_host({**here, "Name": "docker-desktop"}, "/var/run/docker.sock")
+
+
+@pytest.mark.parametrize(
+    ("info", "podman", "user", "mapping"),
+    [
+        ({"SecurityOptions": ["name=seccomp,profile=default"]}, False, "7:7", None),
+        ({"SecurityOptions": ["name=seccomp", "name=rootless"]}, False, "0:0", None),
+        ({"SecurityOptions": ["name=userns", "name=selinux"]}, False, "7:7", "host"),
+        ({"Rootless": True, "SecurityOptions": ["name=seccomp"]}, True, "7:7", "keep-id"),
+        ({"Rootless": False}, True, "7:7", None),
+    ],
+)
+def test_what_a_callers_container_writes_is_the_callers(
+    info: dict[str, Any], podman: bool, user: str, mapping: str | None
+) -> None:
+    """Engines map a container's users to this host's in ways of their own; Podman's info has no option `rootless`."""
+    body: dict[str, Any] = {"User": "7:7", "HostConfig": {}}
+    keep_caller(body, info, [8], podman=podman)
+    host = body["HostConfig"]
+    assert (body["User"], host.get("UsernsMode")) == (user, mapping)
+    assert ("GroupAdd" in host) == (user == "7:7" and mapping != "keep-id")
+    assert ("SecurityOpt" in host) == ("name=selinux" in info.get("SecurityOptions", ()))

@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.run.docker.shell import SHELL_LABEL
+from trainlaunch.job.reserved import LABEL_PREFIX
+from trainlaunch.run.base.backend import Chunk
+from trainlaunch.run.docker.attachment import ContainerAttachment
+from trainlaunch.run.docker.client import Engine, find_endpoint
+from trainlaunch.run.docker.shell import SHELL_LABEL, EngineCommand
 
 from tests.jobs import write_job
 from tests.run.conftest import docker
@@ -163,3 +167,21 @@ def _processes_in(folder: Path) -> list[str]:
             except OSError:
                 continue
     return found
+
+
+@pytest.mark.docker
+def test_a_silent_command_keeps_its_connection(job_name: str, base_image: str) -> None:
+    """An answer of the engine's has a minute; neither a shell nor a run's own streams have such a limit."""
+    container = docker("create", "--interactive", f"--label={LABEL_PREFIX}job={job_name}", base_image, "cat")
+    engine = Engine(find_endpoint())
+    attached = ContainerAttachment(engine, container, terminal=False)
+    docker("start", container)
+    command = EngineCommand(engine, container, ["cat"], False)
+    assert (attached._socket.gettimeout(), command._plain.gettimeout()) == (None, None)
+    for each in (command, attached):  # the container ends with the latter
+        each.send(b"hi\n")
+        each.end_input()
+        came = each.chunks() if each is attached else (Chunk(*part) for part in command.output())
+        assert b"".join(part.data for part in came) == b"hi\n"
+    for each in (command, attached, engine):
+        each.close()

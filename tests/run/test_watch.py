@@ -227,12 +227,15 @@ def test_the_largest_storage_of_an_unsized_run_is_looked_for(tmp_path: Path) -> 
 
 
 def test_a_hang_in_the_log_is_said_at_once() -> None:
-    """stderr only, and once."""
+    """stderr only, and once; a terminal's one stream is stdout."""
     said: list[str] = []
     judge: Callable[[str], str] = lambda log: "hung" if "queues.py" in log else ""  # noqa: E731
     log = Log(judge, said.append)
+    log.take(Chunk(True, b"trainlaunch: preflight passed\n"))
     log.take(Chunk(False, b"queues.py Error\n"))
     assert said == []
+    Log(judge, said.append).take(Chunk(False, b"queues.py Error\r\n"))
+    assert said.pop()
     log.take(Chunk(True, b'  File "queues.py", line 1, in _feed\nRuntime'))
     log.take(Chunk(True, b"Error: unable\n"))
     log.take(Chunk(True, b"Error: unable\n"))

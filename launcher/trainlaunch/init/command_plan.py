@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, UsageError
+from trainlaunch.init.command_container import CommandContainer
 from trainlaunch.init.command_text import CommandOptions, command_text, with_loader_fields
 from trainlaunch.init.job_text import job_name
 from trainlaunch.job.command_script import CommandScript, command_script
@@ -23,8 +24,10 @@ from trainlaunch.rules import plan_job
 from trainlaunch.rules.sources.deciding_workers import PLANNED, WorkersDecision, workers_decisions
 from trainlaunch.run.base.host_cpus import cpus_here
 from trainlaunch.run.base.host_gpus import gpu_nodes
+from trainlaunch.run.base.slurm import name_of_task, slurm_task
 from trainlaunch.script.read_script import read_script
 from trainlaunch.script.script_facts import ScriptFacts
+from trainlaunch.units import MIB
 
 AUTO = "auto"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -34,13 +37,14 @@ _FILE = "job.yaml"
 class CommandPlan(NamedTuple):
     """A command's plan; `decisions` say who decides the workers of each loader, and `text` is its job file.
 
-    `facts` are those of its script, None where there is none that can be read.
+    `run` is the id of its run. `facts` are those of its script, None where there is none that can be read.
     """
 
     plan: LaunchPlan
     decisions: tuple[WorkersDecision, ...]
     facts: ScriptFacts | None
     text: str
+    run: str
 
 
 class CommandNumbers(NamedTuple):
@@ -54,20 +58,31 @@ class CommandNumbers(NamedTuple):
     sets: tuple[str, ...] = ()
 
 
-def command_plan(command: Sequence[str], asked: CommandNumbers, env: Mapping[str, str], run: str) -> CommandPlan:
+def command_plan(
+    command: Sequence[str],
+    asked: CommandNumbers,
+    env: Mapping[str, str],
+    run: str,
+    container: CommandContainer | None = None,
+) -> CommandPlan:
     """Return the plan of a command line; `run` is the id that its run will have. Raises JobFileRejected, UsageError."""
     script = command_script(command)
     facts = _facts(script)
-    ranks, gpus = _ranks_and_gpus(asked.gpus, command)
+    ranks, gpus = _ranks_and_gpus(asked.gpus, command, by_name=container is not None)
+    here = cpus_here()
+    task = slurm_task() if container is None else None
+    if container is not None:
+        here = 0 if container.cpus is None else min(here, container.cpus or here)
     options = CommandOptions(
         name=asked.name or job_name(_path(script) or Path(command[0])),
         command=command,
         folder=str(Path.cwd()),
         env=env,
-        cpus=asked.cpus or str(cpus_here()),
-        memory=asked.memory or "",
+        cpus=asked.cpus or (str(here) if here else ""),
+        memory=asked.memory or (f"{task.memory // MIB}Mi" if task and task.memory else ""),
         gpus=gpus,
         ranks=ranks,
+        container=None if container is None else container.options,
     )
     job = _read(command_text(options, facts), asked.sets)
     decisions = workers_decisions(job, facts)
@@ -76,8 +91,10 @@ def command_plan(command: Sequence[str], asked: CommandNumbers, env: Mapping[str
         options, sets = _with_workers(options, decisions, asked.workers)
     text = command_text(options, facts)
     job = _read(text, [*sets, *asked.sets])
-    plan = plan_job(job, name=f"{job.name[:50]}-{run[:4]}")
-    return CommandPlan(plan, workers_decisions(job, facts), facts, with_loader_fields(text, _shared(sets), "as it ran"))
+    name = f"{job.name[:50]}-{run[:4]}"
+    plan = plan_job(job, name=name if container else name_of_task(name))
+    text = with_loader_fields(text, _shared(sets), "as it ran")
+    return CommandPlan(plan, workers_decisions(job, facts), facts, text, run)
 
 
 def _shared(sets: Iterable[str]) -> dict[str, str]:
@@ -97,7 +114,8 @@ def _read(text: str, sets: Sequence[str]) -> JobSpec:
             job = read_job(path, sets=sets)
         except JobFileRejected as rejected:
             raise JobFileRejected([each._replace(span=None) for each in rejected.diagnostics]) from rejected
-    return job._replace(path=str(Path.cwd() / _FILE))
+    origins = {name: each._replace(span=None) for name, each in job.origins.items()}
+    return job._replace(path=str(Path.cwd() / _FILE), origins=origins)
 
 
 def _path(script: CommandScript | None) -> Path | None:
@@ -114,12 +132,16 @@ def _facts(script: CommandScript | None) -> ScriptFacts | None:
         return None
 
 
-def _ranks_and_gpus(stated: str | None, command: Sequence[str]) -> tuple[int | None, str]:
-    """Return how many ranks the plan counts, None where the command says it, and the GPUs that the job has."""
+def _ranks_and_gpus(stated: str | None, command: Sequence[str], *, by_name: bool) -> tuple[int | None, str]:
+    """Return how many ranks the plan counts, None where the command says it, and the GPUs that the job has.
+
+    `by_name`: those that the shell sees are named, since the job doesn't get its variables.
+    """
     visible = os.environ.get(_VISIBLE)
-    nodes = gpu_nodes()
-    seen = len([each for each in visible.split(",") if each.strip()]) if visible is not None else nodes
-    gpus = stated if stated is not None else "" if seen == 0 else "all"
+    named = None if visible is None else [each.strip() for each in visible.split(",") if each.strip()]
+    seen = gpu_nodes() if named is None else len(named)
+    every = ",".join(named) if named and by_name else "all"
+    gpus = stated if stated is not None else "" if seen == 0 else every
     starter = starter_of(command, None, os.environ)
     if starter is not None and isinstance(starter.count, int):
         return None, gpus

@@ -12,6 +12,19 @@ from trainlaunch.script.script_facts import ScriptFacts
 from trainlaunch.yamltree.emitter import yaml_string
 
 
+class ContainerOptions(NamedTuple):
+    """The container of a command: `folders` are mounted at their own paths, True for those that it can't write to.
+
+    `user` is uid:gid, `home` the folder among them that is HOME where nothing states another.
+    """
+
+    image: str
+    entrypoint: Sequence[str]
+    user: str
+    home: str
+    folders: Mapping[str, bool]
+
+
 class CommandOptions(NamedTuple):
     """A command line and what was asked for it; `folder` is where it runs, `extra` are words of ours behind it.
 
@@ -27,6 +40,7 @@ class CommandOptions(NamedTuple):
     gpus: str = ""
     ranks: int | None = None
     extra: Sequence[str] = ()
+    container: ContainerOptions | None = None
 
 
 def command_text(options: CommandOptions, facts: ScriptFacts | None) -> str:
@@ -48,12 +62,17 @@ def with_loader_fields(text: str, fields: Mapping[str, str], why: str) -> str:
 
 def _lines(options: CommandOptions, facts: ScriptFacts | None) -> Iterator[str]:
     yield f"name: {yaml_string(options.name)}"
-    yield "target: local"
+    container = options.container
+    if container is None:
+        yield "target: local"
+    else:
+        yield from _container_lines(container)
     words = [*map(literal_of, options.command), *options.extra]
     yield f"command: [{', '.join(map(yaml_string, words))}]"
     yield f"working_dir: {yaml_string(options.folder)}"
-    if options.env:
-        yield f"env: {{{', '.join(f'{name}: {yaml_string(value)}' for name, value in options.env.items())}}}"
+    env = {**({"HOME": container.home} if container else {}), **options.env}
+    if env:
+        yield f"env: {{{', '.join(f'{name}: {yaml_string(value)}' for name, value in env.items())}}}"
     stated = {"cpus": options.cpus, "memory": options.memory, "gpus": options.gpus}
     given = [f"{name}: {resource(name, value)}" for name, value in stated.items() if value]
     if given:
@@ -62,3 +81,14 @@ def _lines(options: CommandOptions, facts: ScriptFacts | None) -> Iterator[str]:
         yield f"ranks_per_container: {options.ranks}"
     if facts is not None and facts.loaders:
         yield from data_loader_block(facts, workers_certain=False)
+
+
+def _container_lines(container: ContainerOptions) -> Iterator[str]:
+    yield "target: docker"
+    yield f"image: {yaml_string(container.image)}"
+    yield f"image_entrypoint: [{', '.join(map(yaml_string, container.entrypoint))}]"
+    yield f"user: {yaml_string(container.user)}"
+    yield "mounts:"
+    for folder, read_only in container.folders.items():
+        path = yaml_string(folder)
+        yield f"  - {{type: bind, source: {path}, target: {path}{', read_only: true' if read_only else ''}}}"

@@ -14,6 +14,7 @@ from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.run.base.host_gpus import gpu_nodes
 from trainlaunch.run.docker.checks import (
     INSTALL_TOOLKIT,
+    enforces,
     has_gpu_runtime,
     shares_this_host,
     unenforced_limits,
@@ -51,7 +52,7 @@ def _engine() -> Iterator[HostCheck]:
         yield HostCheck("engine", refused.diagnostics[0].message, refused.diagnostics[0])
         return
     named = "podman" if engine.is_podman else "docker"
-    limits = [name for name, key in (("memory", "MemoryLimit"), ("CPUs", "CpuCfsQuota")) if not info.get(key, True)]
+    limits = [name for name, key in (("memory", "MemoryLimit"), ("CPUs", "CpuCfsQuota")) if not enforces(info, key)]
     yield HostCheck(
         "engine",
         f"{named} {info.get('ServerVersion', '?')}, cgroup v{info.get('CgroupVersion', '?')}",

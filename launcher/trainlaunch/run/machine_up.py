@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 
-from trainlaunch.errors import LaunchError
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import LaunchError, UsageError
 from trainlaunch.exit_codes import EXIT_INTERRUPTED
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Say
-from trainlaunch.run.base.caller_terminal import CallerStreams
 from trainlaunch.run.base.console import (
     HANGUP,
     Console,
@@ -31,6 +31,7 @@ from trainlaunch.run.base.multi_node import containers_of_run
 from trainlaunch.run.base.run_evidence import with_job, without_secrets
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
+from trainlaunch.run.base.slurm import slurm_task
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
 from trainlaunch.run.following import end_evidence, follow_to_end, to_paste
 from trainlaunch.run.gpu_holds import reserve_gpus
@@ -43,9 +44,13 @@ from trainlaunch.run.supervise import Supervisor
 
 def start(backend: Backend, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
     """Start it and return its exit code, 0 of a detached one. Raises TargetUnavailable."""
-    backend.prepare(plan, _unsaid if how.as_shell else console.say)
+    if how.detach and not plan.target_record.starts_container and slurm_task() is not None:
+        why = "Slurm ends what a task leaves behind"
+        fix = "leave out --detach: sbatch itself runs in the background"
+        raise UsageError([Diagnostic("TL118", "a detached run would end with this task of Slurm's", fix, why=why)])
     if how.as_shell:
-        backend.caller = CallerStreams() if how.terminal is None else how.terminal.streams
+        backend.serve(how.terminal)
+    backend.prepare(plan, _unsaid if how.as_shell and not plan.target_record.starts_container else console.say)
     _remove_expired(backend, console.say)
     claim = nullcontext() if how.share_gpus else _claim(plan, how.typed, console.say)
     if how.detach:

@@ -25,10 +25,7 @@ from trainlaunch.run.base.store import (
     Starting,
     Tell,
 )
-from trainlaunch.run.docker.backend import DockerBackend
-from trainlaunch.run.docker.shell import run_in_container, run_own
 from trainlaunch.run.following import end_evidence, printed
-from trainlaunch.run.local.process_spec import in_folder_of, run_shell
 from trainlaunch.run.machine_status import look_into, report, status_of
 from trainlaunch.run.machine_up import follow, run_apart, start
 from trainlaunch.run.run_record import RunRecord
@@ -37,6 +34,7 @@ from trainlaunch.units import format_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
+    from trainlaunch.run.docker.backend import DockerBackend
 
 LISTED_SECONDS = 1.0  # an engine's list has whole seconds
 
@@ -146,7 +144,11 @@ class MachineStore:
             say(f"{container.noun} {container.name} of run {entered.id}, on {entered.target}")
         argv, token = running_argv(command), new_token()
         if not container.where.starts_container:
+            from trainlaunch.run.local.host_shell import in_folder_of
+
             return in_folder_of(container.pid, argv, token)
+        from trainlaunch.run.docker.shell import run_in_container
+
         on_engine = cast("DockerBackend", self._backends[entered.target])  # as each that starts containers here
         return run_in_container(on_engine.engine, container.id, argv, token, term=term)
 
@@ -154,7 +156,11 @@ class MachineStore:
         """Run it in a container without the job's network, or as a process of this host."""
         token = new_token()
         if not plan.target_record.starts_container:
+            from trainlaunch.run.local.host_shell import run_shell
+
             return run_shell(plan, token, say)
+        from trainlaunch.run.docker.shell import run_own
+
         return run_own(docker_backend, plan, token, term, say)
 
     def remove(self, runs: Sequence[Run], say: Say) -> None:

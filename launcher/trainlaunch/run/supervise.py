@@ -15,7 +15,7 @@ from typing import NamedTuple
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.backend import Backend, ContainerInfo, Session
+from trainlaunch.run.base.backend import Backend, ContainerInfo, Say, Session
 from trainlaunch.run.base.console import (
     DEADLINE,
     HANGUP,
@@ -27,6 +27,7 @@ from trainlaunch.run.base.console import (
     Presses,
     another_attempt,
     attempt_aside,
+    load_symptoms,
     not_started,
     stopping,
 )
@@ -34,7 +35,7 @@ from trainlaunch.run.base.multi_node import Prefixed, containers_of, deciding, p
 from trainlaunch.run.base.retry import backoff, may_retry
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE, EndNote, evidence_of, preflight_never_ran
 from trainlaunch.run.base.shm_reading import highest, measured_line
-from trainlaunch.run.base.watch import Log, Note, ShmWatch, load_symptoms, planned_shm
+from trainlaunch.run.base.watch import Log, Note, ShmWatch, planned_shm
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.units import format_duration
 
@@ -160,13 +161,12 @@ class Supervisor:
         return {each: self._watched(attempt, each) for each in nodes}
 
     def _watched(self, attempt: int, node: int | None) -> ShmWatch:
-        def say(text: str) -> None:
-            if self._console.report_deviations:
-                self._console.say(text if node is None else prefix(node).decode() + text)
-
+        before = "" if node is None else prefix(node).decode()
+        say: Say = lambda text: self._console.say(before + text)  # noqa: E731
         note: Note = (lambda _: None) if self._kept is None else partial(self._kept.saw, attempt, node)
         log = Log(self._console.detect_hang, say)
-        return ShmWatch(self._backend, planned_shm(self._plan), log, say, note, self._found_unhealthy)
+        planned = planned_shm(self._plan)._replace(compares=self._console.report_deviations)
+        return ShmWatch(self._backend, planned, log, say, note, self._found_unhealthy)
 
     def _found_unhealthy(self, why: str) -> None:
         if self._plan.job.healthcheck.stops:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -56,7 +57,12 @@ _SHORT_TARGETS = {"k8s": "kubernetes", "kube": "kubernetes", "host": "local", "p
 
 
 def target_name(typed: str) -> str:
-    """Return the target that a word of --target names: k8s is kubernetes."""
+    """Return the target that a word of --target names: k8s is kubernetes.
+
+    Podman runs what Docker does: its name also chooses the engine, for this process and the keepers that it starts.
+    """
+    if typed == "podman":
+        os.environ["TRAINLAUNCH_ENGINE"] = typed
     return _SHORT_TARGETS.get(typed, typed)
 
 

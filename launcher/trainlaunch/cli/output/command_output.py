@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,15 @@ from trainlaunch.init.command_text import with_loader_fields
 from trainlaunch.plan.plan_label import planned_of
 from trainlaunch.run.base.private_files import state_root
 from trainlaunch.run.base.shm_reading import batch_of, size_of_batch
+from trainlaunch.run.base.slurm import slurm_task
 from trainlaunch.run.run_record import RunRecord
-from trainlaunch.units import counted, format_duration, human_size
+from trainlaunch.units import counted, format_cpus, format_duration, human_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.case import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.run.base.store import Followed, Tell
+    from trainlaunch.run.docker.image import CommandImage
 
 PREFLIGHT = b"trainlaunch: "
 PASSED = b"trainlaunch: preflight passed"
@@ -67,29 +69,44 @@ class Hidden:
                 self._show(line + newline)
 
 
-def first_lines(planned: CommandPlan, run: str) -> Iterator[str]:
+def first_lines(planned: CommandPlan) -> Iterator[str]:
     """Yield what is said before the command's own output: where it runs and on what, then workers and variables."""
-    job = planned.plan.job
-    program = python_of(job.command or ())
-    gpus = job.resources.gpus
+    if (task := slurm_task()) and task.rank:
+        return
+    program = python_of(planned.plan.job.command or ())
     shm = os.statvfs("/dev/shm")
-    parts = [
-        f"run {run} here",
-        *([program] if program else []),
-        counted((job.resources.cpus or 1000) // 1000, "CPU"),
-        f"GPUs {gpus.words}" if gpus else "no GPU",
-        f"/dev/shm {human_size(shm.f_blocks * shm.f_frsize)}",
-    ]
-    yield f"trainlaunch: {', '.join(parts)}"
+    where = f"run {planned.run} here" + f", {program}" * bool(program)
+    if task:
+        where += f", Slurm job {task.job}" + f", {counted(task.tasks, 'task')}" * (task.tasks > 1)
+    yield _place_line(planned, where, shm.f_blocks * shm.f_frsize)
+    yield from _numbers_line(planned, os.environ)
+    if program and (venv := _other_environment(program)):
+        yield f"trainlaunch: {venv}"
+
+
+def first_lines_of(planned: CommandPlan, image: CommandImage) -> Iterator[str]:
+    """Yield the same of a container."""
+    yield _place_line(planned, f"run {planned.run} on {image.engine}, {image.name}", planned.plan.shm.size.value)
+    yield from _numbers_line(planned, image.variables)
+
+
+def _place_line(planned: CommandPlan, where: str, shm: int) -> str:
+    asked = planned.plan.job.resources
+    gpus = f"GPUs {asked.gpus.words}" if asked.gpus else "no GPU"
+    cpus = [] if asked.cpus is None else [f"{format_cpus(asked.cpus)} CPUs"]
+    return f"trainlaunch: {', '.join([where, *cpus, gpus, f'/dev/shm {human_size(shm)}'])}"
+
+
+def _numbers_line(planned: CommandPlan, known: Container[str]) -> Iterator[str]:
+    """Yield who decides the workers, and which variables are set that were not `known`."""
     told = dict.fromkeys(each.words for each in planned.decisions if planned.facts and planned.facts.loaders)
-    unset = {name: number.value for name, number in planned.plan.threads if name not in os.environ}
+    stated = planned.plan.job.env
+    unset = {name: number.value for name, number in planned.plan.threads if name not in known and name not in stated}
     ours = " ".join(f"{name}={unset[name]}" for name in SET_BY_PREFLIGHT if name in unset)
     second = [f"workers: {'; '.join(told)}"] if told else []
     second += [f"set, as they were not: {ours}"] if ours else []
     if second:
         yield f"trainlaunch: {'; '.join(second)}"
-    if program and (venv := _other_environment(program)):
-        yield f"trainlaunch: {venv}"
 
 
 def _other_environment(program: str) -> str:
@@ -100,8 +117,9 @@ def _other_environment(program: str) -> str:
     return f".venv here is not active: this is {program}"
 
 
-def keep_job_file(planned: CommandPlan, run: str) -> None:
+def keep_job_file(planned: CommandPlan) -> None:
     """Keep the job file that the run would have had, with what it measured of a batch, for `init --from`."""
+    run = planned.run
     kept = RunRecord(run)
     peak = kept.peak(1, None)
     batch = None if peak is None else batch_of(planned_of(planned.plan), peak)
@@ -109,7 +127,7 @@ def keep_job_file(planned: CommandPlan, run: str) -> None:
     kept.keep_text(with_loader_fields(planned.text, size, f"measured of run {run}") if size else planned.text)
 
 
-def first_hint(planned: CommandPlan, run: str) -> str:
+def first_hint(planned: CommandPlan) -> str:
     """Return how to keep the job, once for each script; empty where it was said, or can't be noted as said."""
     path = planned.facts and str(Path(planned.facts.path).resolve())
     noted = state_root().parent / "hinted"
@@ -120,10 +138,10 @@ def first_hint(planned: CommandPlan, run: str) -> str:
         noted.write_text("\n".join([*known[-999:], path]) + "\n")
     except (OSError, UnicodeError):
         return ""
-    return f"`trainlaunch init --from {run} >job.yaml` writes its job file, with what this run measured"
+    return f"`trainlaunch init --from {planned.run} >job.yaml` writes its job file, with what this run measured"
 
 
-def teller_of_command(planned: CommandPlan, run: str, screen: Screen, streams: Streams, *, quiet: bool) -> Tell:
+def teller_of_command(planned: CommandPlan, screen: Screen, streams: Streams, *, quiet: bool) -> Tell:
     """Return what says how a command ended, and why where its own last words don't."""
     begun = time.monotonic()
 
@@ -131,14 +149,16 @@ def teller_of_command(planned: CommandPlan, run: str, screen: Screen, streams: S
         if followed.started:
             streams.result(f"{followed.started}\n")
             return
+        task = slurm_task()
+        silent = quiet or (task is not None and task.rank > 0 and not followed.exit_code)  # rank 0 speaks for all
         evidence = followed.evidence
         causes = [] if evidence is None else _causes(evidence)
         for diagnosis in causes:
             screen.line(framed_diagnosis(diagnosis, style_of(streams.err)))
-        if not quiet or causes:
-            screen.say(_ending(followed, run, time.monotonic() - begun))
-        keep_job_file(planned, run)
-        hint = "" if quiet or followed.exit_code else first_hint(planned, run)
+        if not silent or causes:
+            screen.say(_ending(followed, planned.run, time.monotonic() - begun))
+        keep_job_file(planned)
+        hint = "" if silent or followed.exit_code else first_hint(planned)
         if hint:
             screen.say(hint)
 

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 import signal
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from trainlaunch.cli.arguments.run_argument import opened_store
+from trainlaunch.cli.arguments.job_arguments import target_name
+from trainlaunch.cli.arguments.run_argument import opened_store, say_once
 from trainlaunch.cli.arguments.verb_table import ArgumentGroup, Usage, argument
-from trainlaunch.cli.output.command_output import Hidden, first_lines, teller_of_command
+from trainlaunch.cli.output.command_output import Hidden, first_lines, first_lines_of, teller_of_command
 from trainlaunch.cli.output.run_output import Screen
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
-from trainlaunch.init.command_plan import CommandNumbers, command_plan, stated_variables
-from trainlaunch.run.base.caller_terminal import CallerTerminal
+from trainlaunch.init.command_plan import CommandNumbers, CommandPlan, command_plan, stated_variables
+from trainlaunch.run.base.caller_terminal import CallerTerminal, TypedKeys
 from trainlaunch.run.base.console import Console
 from trainlaunch.run.base.store import Starting
 from trainlaunch.run.run_lock import new_run_id
+from trainlaunch.targets import DOCKER, LOCAL
+
+if TYPE_CHECKING:
+    from trainlaunch.init.command_container import CommandContainer
+    from trainlaunch.run.base.store import RunStore
 
 USAGE = Usage(
     examples=(
         "trainlaunch run -- python train.py --epochs 3",
         "trainlaunch run --workers auto -- torchrun --nproc_per_node 2 train.py",
+        "trainlaunch run --image pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime -- python train.py",
         "trainlaunch run -d -e WANDB_MODE=offline -- python train.py",
     ),
     exit_codes=(
@@ -32,13 +42,14 @@ USAGE = Usage(
     ),
     arguments=(
         argument("command", nargs="*", metavar="COMMAND", help="the command, behind --; its words arrive as they are"),
+        argument("--image", help="run it in a container of this image, in Docker or Podman (default: on this host)"),
         argument("-d", "--detach", action="store_true", help="start it without a terminal and return; print its name"),
         argument("-q", "--quiet", action="store_true", help="say nothing of ours unless something is wrong"),
         ArgumentGroup(
             (
                 argument("--workers", metavar="auto|N", help="workers of each DataLoader (default: the script's own)"),
-                argument("--cpus", help="CPUs that the plan counts on (default: those that this process may use)"),
-                argument("--memory", help="memory that the plan counts on, like 32Gi"),
+                argument("--cpus", help="CPUs that the plan counts on, with --image a limit (default: this process's)"),
+                argument("--memory", help="memory that the plan counts on, with --image a limit, like 32Gi"),
                 argument("--gpus", help="a count, or ids like 0,1 (default: those that the shell sees)"),
             ),
             "numbers",
@@ -49,6 +60,21 @@ USAGE = Usage(
                     "-e", "--env", action="append", default=[], metavar="NAME[=VALUE]", help="a variable; repeatable"
                 ),
                 argument("--env-file", type=Path, metavar="FILE", help="lines NAME=VALUE"),
+                argument(
+                    "--target",
+                    type=target_name,
+                    choices=(DOCKER.name, LOCAL.name),
+                    metavar="docker|podman",
+                    help="with --image: the engine, where both are here (default: docker)",
+                ),
+                argument(
+                    "--mount",
+                    action="append",
+                    default=[],
+                    dest="mounts",
+                    metavar="DIR[:ro]",
+                    help="with --image: another folder, at its own path; repeatable",
+                ),
                 argument("--name", help="the job's name (default: the script's, or its folder's)"),
                 argument(
                     "--set",
@@ -75,11 +101,55 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         fix = "write it behind --, like `trainlaunch run -- python train.py`"
         raise UsageError([Diagnostic("TL118", "run has no command", fix)])
     asked = CommandNumbers(args.name, args.cpus, args.memory, args.gpus, args.workers, tuple(args.sets))
-    run_id = new_run_id()
-    planned = command_plan(command, asked, stated_variables(args.env, args.env_file), run_id)
-    for line in () if args.quiet else first_lines(planned, run_id):
+    env, run_id = stated_variables(args.env, args.env_file), new_run_id()
+    if args.image is not None and args.target == LOCAL.name:
+        fix = "leave out one of them"
+        raise UsageError([Diagnostic("TL118", "--target local is this host, and --image is a container's", fix)])
+    if args.image is not None:
+        return _in_container(args, streams, lambda container: command_plan(command, asked, env, run_id, container))
+    if args.mounts or args.target == DOCKER.name:
+        fix = "add --image with the image that has the command's programs, or leave them out"
+        raise UsageError(
+            [Diagnostic("TL118", "--target docker and --mount are of a container, which needs --image", fix)]
+        )
+    planned = command_plan(command, asked, env, run_id)
+    with opened_store(argparse.Namespace(context=None, namespace=None), (planned.plan.target,)) as store:
+        terminal = None if args.detach else CallerTerminal()
+        return _started(args, streams, _Ready(planned, store, terminal, first_lines(planned)))
+
+
+def _in_container(
+    args: argparse.Namespace, streams: Streams, planned_for: Callable[[CommandContainer], CommandPlan]
+) -> int:
+    from trainlaunch.init.command_container import command_container, command_folders
+    from trainlaunch.run.backends import docker_backend
+    from trainlaunch.run.base.engine_terminal import EngineTerminal
+    from trainlaunch.run.docker.image import image_of_command
+    from trainlaunch.run.stores import MachineStore
+
+    say = (lambda _: None) if args.quiet else say_once
+    folders = command_folders(args.image, args.mounts, args.command)  # before an image is pulled
+    with contextlib.closing(docker_backend(say)) as backend:
+        image = image_of_command(backend.engine, args.image, say)
+        planned = planned_for(command_container(image, folders))
+        terminal = None if args.detach else EngineTerminal()
+        store = MachineStore({DOCKER.name: backend}, {})
+        return _started(args, streams, _Ready(planned, store, terminal, first_lines_of(planned, image)))
+
+
+class _Ready(NamedTuple):
+    """A planned command, and what it is started with."""
+
+    planned: CommandPlan
+    store: RunStore
+    terminal: TypedKeys | None
+    lines: Iterable[str]
+
+
+def _started(args: argparse.Namespace, streams: Streams, ready: _Ready) -> int:
+    planned, store, terminal, lines = ready
+    for line in () if args.quiet else lines:
         streams.say(line)
-    terminal = None if args.detach else CallerTerminal()
     screen = Screen(streams, is_raw=lambda: terminal is not None and terminal.is_raw)
     how = Starting(
         typed=shlex.join(["trainlaunch", *args.words]),
@@ -87,14 +157,13 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         share_gpus=True,
         as_shell=True,
         terminal=terminal,
-        run=run_id,
+        run=planned.run,
     )
-    tell = teller_of_command(planned, run_id, screen, streams, quiet=args.quiet)
-    with opened_store(argparse.Namespace(context=None, namespace=None), (planned.plan.target,)) as store:
-        return store.start(planned.plan, _console(screen, terminal), how, tell)
+    tell = teller_of_command(planned, screen, streams, quiet=args.quiet)
+    return store.start(planned.plan, _console(screen, terminal), how, tell)
 
 
-def _console(screen: Screen, terminal: CallerTerminal | None) -> Console:
+def _console(screen: Screen, terminal: TypedKeys | None) -> Console:
     """Return what shows the command's output as it comes, without the preflight's own line in it."""
 
     def hang_up(why: str) -> None:
@@ -102,7 +171,7 @@ def _console(screen: Screen, terminal: CallerTerminal | None) -> Console:
             terminal.signal(signal.SIGHUP)
         screen.leave(why)
 
-    on_one = terminal is not None and terminal.streams.stdout is not None  # which both streams then share
+    on_one = terminal is not None and terminal.shares_output  # which both streams then share
     out = Hidden(screen.out) if on_one else screen.out
     err = screen.err if on_one else Hidden(screen.err)
     return Console(out, err, screen.say, lambda _: "", hang_up, lambda: screen.left, report_deviations=False)

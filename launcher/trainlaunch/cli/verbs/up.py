@@ -20,6 +20,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan
 from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.slurm import name_of_task
 from trainlaunch.run.base.store import Starting
 
 USAGE = Usage(
@@ -58,6 +59,8 @@ USAGE = Usage(
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Check, start, follow, explain."""
     plan = plan_of(args)
+    if not plan.target_record.starts_container:
+        plan = plan._replace(name=name_of_task(plan.name))
     refuse_place_elsewhere(args, plan.target)
     if plan.job.patch is not None:
         _verify_patch(plan)

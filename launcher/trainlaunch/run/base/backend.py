@@ -16,7 +16,7 @@ from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
-    from trainlaunch.run.base.caller_terminal import CallerStreams
+    from trainlaunch.run.base.caller_terminal import TypedKeys
 
 Say = Callable[[str], None]
 
@@ -160,8 +160,9 @@ class Backend(Protocol):
     """
 
     place: str
-    caller: CallerStreams | None
-    """The streams of the caller whose own command the next run is; None for a job by itself."""
+
+    def serve(self, terminal: TypedKeys | None) -> None:
+        """Let the next run be the caller's own command, in front on this terminal; None for a detached one."""
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check everything that can be known before the first process, and get the image."""

@@ -50,11 +50,103 @@ class CallerStreams(NamedTuple):
 NO_STREAMS = CallerStreams()
 
 
-class CallerTerminal:
-    """The terminal of a job that runs in front of its caller; without one here it has none either."""
+class TypedKeys:
+    """Reads what is typed on the caller's terminal and hands it on, out of line mode while `_takes_keys`."""
 
     def __init__(self) -> None:
         self._terminals = tuple(each for each in (STDIN, STDOUT, STDERR) if _is_terminal(each))
+        self._saved: list[int | list[bytes | int]] | None = None
+        self._wake: tuple[int, int] | None = None
+        self._thread: threading.Thread | None = None
+        self._on_interrupt: Callable[[], None] = lambda: None
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the caller's terminal is out of line mode now, in which a line ends with CR and LF."""
+        return self._saved is not None
+
+    @property
+    def shares_output(self) -> bool:
+        """Whether the job's stdout and stderr come as one stream."""
+        raise NotImplementedError
+
+    def resize(self) -> None:
+        """Give the job's terminal the size of the caller's; the kernel tells the job."""
+        raise NotImplementedError
+
+    def signal(self, number: int) -> bool:
+        """Send a signal to what is in front on the job's terminal; False where it has none."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def typing(self, on_interrupt: Callable[[], None]) -> Iterator[None]:
+        """Pass on what is typed and the size; `on_interrupt` hears each Ctrl-C that the job's terminal made SIGINT."""
+        self._on_interrupt = on_interrupt
+        resized = signal.signal(signal.SIGWINCH, lambda *_: self.resize())
+        self._begin()
+        try:
+            yield
+        finally:
+            if self._thread is not None and self._wake is not None:
+                os.close(self._wake[1])
+                self._thread.join(timeout=2)
+            self._restore()
+            signal.signal(signal.SIGWINCH, resized)
+
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def _read_keys(self) -> None:
+        """Start reading, in a thread of its own."""
+        self._wake = os.pipe()
+        self._thread = threading.Thread(target=self._pass_on, args=(self._wake[0],), daemon=True)
+        self._thread.start()
+
+    def _pass_on(self, wake: int) -> None:
+        is_terminal = STDIN in self._terminals
+        while True:
+            # In the background, reading the terminal, or changing it, would stop this process.
+            if is_terminal and os.tcgetpgrp(STDIN) != os.getpgrp():
+                if select.select([wake], [], [], BACKGROUND_SECONDS)[0]:
+                    return
+                continue
+            self._take()
+            if wake in select.select([STDIN, wake], [], [])[0]:
+                return
+            try:
+                typed = os.read(STDIN, READ_BYTES)
+                self._hand_on(typed)
+            except OSError:  # either side has hung up
+                return
+            if not typed:
+                return
+
+    def _hand_on(self, typed: bytes) -> None:
+        """Give the job what was typed, nothing for the end of it. Raises OSError where it is gone."""
+        raise NotImplementedError
+
+    def _takes_keys(self) -> bool:
+        """Whether every key is the job's terminal's to interpret."""
+        return STDIN in self._terminals
+
+    def _take(self) -> None:
+        """Take the caller's terminal out of line mode."""
+        if self._saved is None and self._takes_keys():
+            self._saved = termios.tcgetattr(STDIN)
+            tty.setraw(STDIN, termios.TCSADRAIN)
+
+    def _restore(self) -> None:
+        if self._saved is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(STDIN, termios.TCSADRAIN, self._saved)
+            self._saved = None
+
+
+class CallerTerminal(TypedKeys):
+    """The terminal of a job that runs in front of its caller; without one here it has none either."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._slave: int | None = None
         self._master: int | None = None
         if self._terminals:
@@ -62,9 +154,6 @@ class CallerTerminal:
             termios.tcsetattr(self._slave, termios.TCSANOW, termios.tcgetattr(self._terminals[0]))
             self.resize()
         self._stdin = _copy_of(STDIN) if STDIN not in self._terminals else None
-        self._saved: list[int | list[bytes | int]] | None = None
-        self._wake: tuple[int, int] | None = None
-        self._thread: threading.Thread | None = None
 
     @property
     def streams(self) -> CallerStreams:
@@ -73,9 +162,9 @@ class CallerTerminal:
         return CallerStreams(given.get(STDIN, self._stdin), given.get(STDOUT), given.get(STDERR), self._master)
 
     @property
-    def is_raw(self) -> bool:
-        """Whether the caller's terminal is out of line mode now, in which a line ends with CR and LF."""
-        return self._saved is not None
+    def shares_output(self) -> bool:
+        """Whether the job's stdout is its terminal; its stderr is then that too, or a pipe of its own."""
+        return STDOUT in self._terminals
 
     def resize(self) -> None:
         """Give the job's terminal the size of the caller's; the kernel tells the job."""
@@ -93,42 +182,14 @@ class CallerTerminal:
             return True
         return False
 
-    @contextlib.contextmanager
-    def typing(self, on_interrupt: Callable[[], None]) -> Iterator[None]:
-        """Pass on what is typed and the size; `on_interrupt` hears each Ctrl-C that the job's terminal made SIGINT."""
-        resized = signal.signal(signal.SIGWINCH, lambda *_: self.resize())
+    def _begin(self) -> None:
         if self._master is not None and STDIN in self._terminals:
-            self._wake = os.pipe()
-            self._thread = threading.Thread(target=self._pass_on, args=(on_interrupt,), daemon=True)
-            self._thread.start()
-        try:
-            yield
-        finally:
-            if self._thread is not None and self._wake is not None:
-                os.close(self._wake[1])
-                self._thread.join(timeout=2)
-            self._restore()
-            signal.signal(signal.SIGWINCH, resized)
+            self._read_keys()
 
-    def _pass_on(self, on_interrupt: Callable[[], None]) -> None:
-        wake = -1 if self._wake is None else self._wake[0]
-        while True:
-            if os.tcgetpgrp(STDIN) != os.getpgrp():  # reading, or changing the terminal, would stop this process
-                if select.select([wake], [], [], BACKGROUND_SECONDS)[0]:
-                    return
-                continue
-            self._take()
-            if wake in select.select([STDIN, wake], [], [])[0]:
-                return
-            try:
-                typed = os.read(STDIN, READ_BYTES)
-                if not typed or self._master is None:
-                    return
-                self._write(self._master, typed, on_interrupt)
-            except OSError:  # either terminal has hung up
-                return
-
-    def _write(self, master: int, typed: bytes, on_interrupt: Callable[[], None]) -> None:
+    def _hand_on(self, typed: bytes) -> None:
+        if not typed or self._master is None:
+            return
+        master = self._master
         settings = termios.tcgetattr(master)
         makes_signals = bool(settings[_LOCAL] & termios.ISIG)
         suspend = settings[_SPECIAL][termios.VSUSP] if makes_signals else b""
@@ -136,7 +197,7 @@ class CallerTerminal:
         os.write(master, before)
         if makes_signals:
             for _ in range(before.count(settings[_SPECIAL][termios.VINTR])):
-                on_interrupt()
+                self._on_interrupt()
         if asked:
             self._suspend()
             os.write(master, after)
@@ -149,19 +210,6 @@ class CallerTerminal:
         time.sleep(0)  # a stopped process goes on here
         self.resize()
         self.signal(signal.SIGCONT)
-
-    def _take(self) -> None:
-        """Take the caller's terminal out of line mode: its keys are the job's terminal's to interpret."""
-        if self._saved is not None:
-            return
-        self._saved = termios.tcgetattr(STDIN)
-        tty.setraw(STDIN, termios.TCSADRAIN)
-
-    def _restore(self) -> None:
-        if self._saved is not None:
-            with contextlib.suppress(termios.error):
-                termios.tcsetattr(STDIN, termios.TCSADRAIN, self._saved)
-            self._saved = None
 
 
 def _is_terminal(number: int) -> bool:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class Console:
     """Where a followed job's bytes go, and our own lines; `hangs` names a log that will never end.
 
-    `leave` is told why the terminal is gone; nothing is shown from then on, and `is_left`. `compares`: what isn't as
-    planned is said.
+    `leave` is told why the terminal is gone; nothing is shown from then on, and `is_left`.
+    `report_deviations`: workers and sizes that aren't as planned are said.
     """
 
     out: Callable[[bytes], None]
@@ -58,6 +58,13 @@ class Outcome:
     evidence: Evidence | None
     node: int | None = None
     stopped_by: str = ""
+
+
+def load_symptoms() -> None:
+    """Load what reads a log, which the first output needs; a target takes longer to start a container than this."""
+    from trainlaunch.diagnose import new_scanner  # all symptoms; a start needs none
+
+    new_scanner()
 
 
 def hang_watch(plan: LaunchPlan, redacted: Callable[[str], str] = str) -> HangWatch:

@@ -1,4 +1,4 @@
-"""How many CPUs this process may use: by its affinity, and by the quotas of its cgroup and of those around it."""
+"""How many CPUs this process may use: by its affinity, the quotas of its cgroup and of those around it, and Slurm."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from trainlaunch.run.base.slurm import slurm_task
+
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def cpus_here(root: Path = _CGROUPS, own: Path = Path("/proc/self/cgroup")) -> int:
     """Return whole CPUs, at least 1. A quota that can't be read counts as none."""
-    return max(1, int(min([len(os.sched_getaffinity(0)), *_quotas(root, own)])))
+    allocated = task.cpus if (task := slurm_task()) else None
+    return max(1, int(min([len(os.sched_getaffinity(0)), *([allocated] if allocated else []), *_quotas(root, own)])))
 
 
 def _quotas(root: Path, own: Path) -> Iterator[float]:

@@ -10,7 +10,7 @@ import contextlib
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from trainlaunch.errors import TargetUnavailable
@@ -18,6 +18,7 @@ from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Position
 
 HEADER = struct.Struct(">BxxxL")
 STDERR = 2
+PIECE = 1 << 14  # of a line, which engines keep apart
 
 
 def frames(read: Callable[[int], bytes]) -> Iterator[Chunk]:
@@ -31,8 +32,8 @@ def frames(read: Callable[[int], bytes]) -> Iterator[Chunk]:
             return
 
 
-def chunks_of(response: Any, *, whole: bool = False) -> Iterator[Chunk]:
-    """Yield the chunks of a streamed response, then close it.
+def chunks_of(response: Any, *, whole: bool = False, framed: bool = True) -> Iterator[Chunk]:
+    """Yield the chunks of a streamed response, then close it; without frames, as of a terminal, a chunk a line.
 
     A lost engine ends the stream as the job's end does; where it must be `whole`, OSError or urllib3's error is raised.
     """
@@ -40,7 +41,23 @@ def chunks_of(response: Any, *, whole: bool = False) -> Iterator[Chunk]:
 
     lost = () if whole else (OSError, urllib3.exceptions.HTTPError)
     with contextlib.closing(response), contextlib.suppress(*lost):
-        yield from frames(response.raw.read)
+        yield from frames(response.raw.read) if framed else lines_of(response.raw.stream(PIECE))
+
+
+def lines_of(pieces: Iterable[bytes]) -> Iterator[Chunk]:
+    """Yield what a stream without frames gives in pieces, a line each, as a frame of an engine's log has one.
+
+    A line that doesn't end is given as it comes once it is longer than an engine keeps in one piece.
+    """
+    held = b""
+    for data in pieces:
+        *lines, held = (held + data).split(b"\n")
+        yield from (Chunk(stderr=False, data=line + b"\n") for line in lines)
+        if len(held) >= PIECE:
+            yield Chunk(stderr=False, data=held)
+            held = b""
+    if held:
+        yield Chunk(stderr=False, data=held)
 
 
 BACK_SECONDS = 60.0  # how long an engine may be away

@@ -18,7 +18,7 @@ from trainlaunch.run.base.run_query import Run, RunQuery
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.case import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.run.base.caller_terminal import CallerTerminal
+    from trainlaunch.run.base.caller_terminal import TypedKeys
     from trainlaunch.run.base.console import Console, Event, Events, Outcome
 
 PENDING, RUNNING, SUCCEEDED, FAILED = ("pending", "running", "succeeded", "failed")
@@ -143,7 +143,7 @@ class Starting(NamedTuple):
     replace: bool = False
     stop_on_interrupt: bool = False
     as_shell: bool = False
-    terminal: CallerTerminal | None = None
+    terminal: TypedKeys | None = None
     run: str = ""
 
 

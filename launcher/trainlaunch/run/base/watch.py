@@ -14,9 +14,12 @@ from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.plan.shared_memory import PAGE
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Peak, Say, ShmReading
+from trainlaunch.run.base.clock import clock
 from trainlaunch.run.base.run_evidence import TAIL_BYTES, PreflightLine
+from trainlaunch.run.base.shm_place import way_to_enlarge
 from trainlaunch.run.base.shm_reading import highest, peak_of, read_from_health
-from trainlaunch.units import counted, human_size
+from trainlaunch.targets import TARGETS
+from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.log_facts import LogFacts
@@ -36,13 +39,6 @@ HangWatch = Callable[[str], str]
 Note = Callable[[Peak], None]
 
 
-def load_symptoms() -> None:
-    """Load what reads a log, which the first output needs; a target takes longer to start a container than this."""
-    from trainlaunch.diagnose import new_scanner  # all symptoms; a start needs none
-
-    new_scanner()
-
-
 class Log:
     """The first and the last part of a job's output, both streams as they came."""
 
@@ -51,7 +47,7 @@ class Log:
         self._tail = b""
         self._hangs = hangs
         self._say = say
-        self._said = False
+        self._said = self._has_stderr = False
         self._scanner: Scanner | None = None
         self._last = time.monotonic()
         self._preflight = PreflightLine()
@@ -64,7 +60,8 @@ class Log:
         self._tail = (self._tail + chunk.data)[-TAIL_BYTES:]
         self._scan(chunk.data)
         self._preflight.take(chunk.stderr, chunk.data)
-        if not self._said and chunk.stderr and b"Error" in chunk.data:
+        self._has_stderr |= chunk.stderr  # of a terminal all is stdout, of anything else the preflight's line is not
+        if not self._said and (chunk.stderr or not self._has_stderr) and b"Error" in chunk.data:
             sentence = self._hangs(self._tail[-WATCHED_BYTES:].decode(errors="replace"))
             if sentence:
                 self._said = True
@@ -104,16 +101,12 @@ class Log:
         return int(found[1]) if found else None
 
 
-def clock(ago: float = 0.0) -> str:
-    """Return the local time of day, or that of `ago` seconds before, as a sentence names it."""
-    return time.strftime("%H:%M:%S", time.localtime(time.time() - ago))
-
-
 class PlannedShm(NamedTuple):
     """What a plan says of /dev/shm and the workers of one container, which readings are compared with.
 
     `memory` is its limit in bytes, 0 where none is in effect; `target` is the target's name. `injects`: workers are
     given to DataLoaders from inside, which says of each that is left alone why. `job` says who decides their number.
+    `compares`: workers that aren't as planned are said.
     """
 
     shm: SharedMemory
@@ -122,6 +115,7 @@ class PlannedShm(NamedTuple):
     target: str
     injects: bool = False
     job: JobSpec | None = None
+    compares: bool = True
 
     def processes(self, settled: int | None) -> int:
         """Return the worker processes of all ranks; `settled` is what the preflight lowered an auto num_workers to."""
@@ -171,7 +165,8 @@ class ShmWatch:
         self._say = say
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self._full_said = self._stuck_said = self._more_said = self._unhealthy_said = False
+        self._full_said = self._stuck_said = self._unhealthy_said = False
+        self._more_said = not plan.compares
         self._full_since: float | None = None
         self._counts = self._last_workers = self._noted = 0
         self._note = note
@@ -275,6 +270,9 @@ class ShmWatch:
         from trainlaunch.diagnose.base.memory_advice import larger_shm
 
         plan = self._plan
+        if not TARGETS[plan.target].private_shm:
+            mib = round_up(max(2 * reading.size, plan.shm.need), GIB) // MIB
+            return f"end what else uses it, lower num_workers, or {way_to_enlarge(mib)}"
         planned = Planned(need=plan.shm.need, unsized=plan.shm.unsized)
         return larger_shm(
             Evidence(None, shm_size=reading.size, memory=plan.memory, target=plan.target, planned=planned)

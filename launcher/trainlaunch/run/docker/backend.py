@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,21 +14,21 @@ from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.target_names import node_names
 from trainlaunch.run.base.backend import ContainerInfo, Position, Say, Session, ShmReading
-from trainlaunch.run.base.caller_terminal import CallerStreams
+from trainlaunch.run.base.caller_terminal import TypedKeys
+from trainlaunch.run.base.engine_terminal import EngineTerminal
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.multi_node import at_once
 from trainlaunch.run.base.run_query import may_move
 from trainlaunch.run.base.sessions import LoggedSession, ReconnectingSession
 from trainlaunch.run.base.shm_reading import read_from_health, read_from_proc
+from trainlaunch.run.docker.attachment import join_caller, keep_caller
 from trainlaunch.run.docker.checks import host_findings, name_taken, shares_this_host, start_refused, volume_findings
 from trainlaunch.run.docker.client import (
     CONFLICT,
     GONE,
     Engine,
     EngineRefused,
-    execute,
     find_endpoint,
-    run_health_command,
 )
 from trainlaunch.run.docker.containers import (
     COMPOSE_PROJECT,
@@ -41,6 +42,7 @@ from trainlaunch.run.docker.containers import (
     secrets_of,
     started_from,
 )
+from trainlaunch.run.docker.exec_command import execute, run_health_command
 from trainlaunch.run.docker.image import ensure_image
 from trainlaunch.run.docker.streams import SHUTDOWN, AttachedSession, ContainerStreams, signals_sent
 
@@ -56,15 +58,22 @@ class DockerBackend(ContainerStreams):
     """Runs jobs on the Docker engine that the `docker` command would use."""
 
     place = "this engine"
-    caller: CallerStreams | None = None
 
     def __init__(self, engine: Engine | None = None, *, proc: Path = Path("/proc"), say: Say = lambda _: None) -> None:
+        super().__init__()
         self.engine = engine or Engine(find_endpoint())
         self._proc = proc
         self._readable_proc = True
         self._say: Say = say
         self._hears_aliens = say
         self._was_away = False
+        self._serves = False
+        self._info: Mapping[str, Any] = {}
+
+    def serve(self, terminal: TypedKeys | None) -> None:
+        """Give the next container the caller's own user, and in front the caller's terminal or stdin."""
+        self._serves = True
+        self._terminal = terminal if isinstance(terminal, EngineTerminal) else None
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check the host, then the name, then get the image."""
@@ -80,7 +89,7 @@ class DockerBackend(ContainerStreams):
     def _check_host(self, plan: LaunchPlan, say: Say) -> None:
         self._say = say
         with self.engine.attempting("read the engine's info") as client:
-            info = client.info()
+            info = self._info = client.info()
         local = shares_this_host(info, self.engine.endpoint.socket_path)
         findings = (*host_findings(plan, info, local=local), *volume_findings(plan, self.engine))
         if findings:
@@ -89,6 +98,9 @@ class DockerBackend(ContainerStreams):
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
         """Take the job's name, from an ended earlier container of it too; the engine lets one of two racers win."""
         body = create_body(plan, run=run, attempt=attempt)
+        if self._serves:
+            join_caller(body, self._terminal)
+            keep_caller(body, self._info, os.getgroups() if os.getuid() else (), podman=self.engine.is_podman)
         for _ in range(NAME_TRIES):
             created = self._created(plan, body)
             if created is not None:  # mostly nothing holds the name, and nobody need ask
@@ -148,19 +160,6 @@ class DockerBackend(ContainerStreams):
         session = AttachedSession(self, container, (attached, waiting), position)
         return ReconnectingSession(session, self, container, position, notice=self._notice)
 
-    def _started(self, container: str) -> tuple[Any, Any]:
-        """Start a container; return the streams of its output and of its end."""
-        with contextlib.ExitStack() as opened:
-            with self.engine.attempting(f"attach to container {container[:12]}") as client:
-                attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
-                opened.callback(attached.close)
-                waiting = self._stream(client.post, container, "wait", condition="next-exit")
-                opened.callback(waiting.close)
-            with self.engine.attempting(f"start container {container[:12]}") as client:
-                client.start(container)
-            opened.pop_all()
-        return attached, waiting
-
     def resume(self, container: str) -> Session:
         """Read the log from its first byte and wait, over restarts of the engine as after a start."""
         return DockerBackend.follow(self, container, BytePosition())
@@ -179,6 +178,11 @@ class DockerBackend(ContainerStreams):
         grace = (self._inspect(container) or {}).get("Config", {}).get("StopTimeout")
         with self._tolerating_gone(f"stop container {container[:12]}") as client:
             client.stop(container, timeout=grace)
+
+    def interrupt(self, container: str) -> None:
+        """Send SIGINT."""
+        with self._tolerating_gone(f"interrupt container {container[:12]}", CONFLICT) as client:
+            client.kill(container, "SIGINT")
 
     def kill(self, container: str) -> None:
         """Send SIGKILL; a container that has ended already is left alone."""

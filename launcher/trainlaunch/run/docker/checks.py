@@ -10,14 +10,11 @@ import shutil
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainlaunch.container.paths import absolute_bind
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.formats.docker.create_request import add_flags
-from trainlaunch.formats.docker.flags import Flag
-from trainlaunch.formats.docker.table import FOR_UP
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.host_gpus import INSTALL_AMDGPU, NO_GPU, amd_findings, gpu_nodes
@@ -25,6 +22,9 @@ from trainlaunch.run.base.run_query import NAME_TAKEN, held_by_same_job
 from trainlaunch.run.base.secret_values import secret_findings
 from trainlaunch.run.docker.client import Engine, EngineRefused
 from trainlaunch.units import counted, format_cpus, format_size
+
+if TYPE_CHECKING:
+    from trainlaunch.formats.docker.flags import Flag
 
 NOT_FOUND = 404
 NVIDIA_HOOKS = ("nvidia-container-runtime-hook", "nvidia-cdi-hook")
@@ -64,7 +64,7 @@ def shares_this_host(info: Mapping[str, Any], socket_path: str | None) -> bool:
 
 def _cpus(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
     asked, there = plan.job.resources.cpus, int(info.get("NCPU") or 0)
-    if asked is not None and not info.get("CpuCfsQuota", True):
+    if asked is not None and not enforces(info, "CpuCfsQuota"):
         yield _not_enforced(plan, "cpus")
     if asked is not None and there and asked > there * 1000:
         yield Diagnostic(
@@ -79,7 +79,7 @@ def _cpus(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
 
 def _memory(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
     asked, there = plan.job.resources.memory, int(info.get("MemTotal") or 0)
-    if asked is not None and not info.get("MemoryLimit", True):
+    if asked is not None and not enforces(info, "MemoryLimit"):
         yield _not_enforced(plan, "memory")
     if asked is not None and there and asked * plan.nodes > there:
         mib = there // (1024 * 1024)
@@ -94,12 +94,18 @@ def _memory(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
         )
 
 
+def enforces(info: Mapping[str, Any], limit: str) -> bool:
+    """Whether an engine with this `GET /info` enforces a limit; a rootless Podman on cgroup v1 says so and doesn't."""
+    ignored = info.get("Rootless") is True and str(info.get("CgroupVersion")) == "1"
+    return not ignored and bool(info.get(limit, True))
+
+
 def _not_enforced(plan: LaunchPlan, resource: str) -> Diagnostic:
     return Diagnostic(
         code="TL504",
         message=f"resources.{resource} is stated and this engine can't enforce it",
         why=f"it has no {resource} controller (a rootless engine needs cgroup v2 and delegation), and would ignore it",
-        fix=f"delegate the {resource} controller to the engine's user, or delete resources.{resource}",
+        fix=f"delegate the {resource} controller to the engine's user, or leave out resources.{resource}",
         span=plan.job.span(f"resources.{resource}"),
         field=f"resources.{resource}",
     )
@@ -213,6 +219,9 @@ def flag_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
 
 
 def _why_not(body: dict[str, Any], flag: Flag) -> str:
+    from trainlaunch.formats.docker.create_request import add_flags  # few jobs have a patch
+    from trainlaunch.formats.docker.table import FOR_UP
+
     if flag.name not in FOR_UP:
         return "the command line does something for it that no create request says"
     try:

@@ -1,7 +1,7 @@
-"""The only place that imports the Docker SDK: finds the engine that the `docker` command would use, maps its errors,
-runs commands in its containers.
+"""The only place that imports the Docker SDK: finds the engine that the `docker` command would use, maps its errors.
 
-Environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_CONTEXT and the current context of the docker CLI.
+Environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_CONTEXT and the current context of the docker
+CLI; TRAINLAUNCH_ENGINE=podman.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ REFUSED = "TL508"
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 PROBE_SECONDS = 10
 GONE, CONFLICT = 404, 409
+ENGINE = "TRAINLAUNCH_ENGINE"  # podman: its service is used beside a Docker engine too
 ANY_VERSION = "1.41"  # a ping has none; not to state one would make the SDK ask
 PODMAN = "Libpod-Api-Version"  # a header that only Podman sends
 # Podman answers 500 where Docker answers 409.
@@ -175,6 +176,8 @@ def find_endpoint() -> Endpoint:
     from docker.utils import kwargs_from_env
 
     host = os.environ.get("DOCKER_HOST")
+    if os.environ.get(ENGINE) == "podman" and not host:
+        return _podman_endpoint()
     if host:
         tls = kwargs_from_env().get("tls")
         return Endpoint(host, "DOCKER_HOST", tls)
@@ -188,6 +191,18 @@ def find_endpoint() -> Endpoint:
     if context is None or not context.Host or context.Name == "default":
         return _default_endpoint()
     return Endpoint(str(context.Host), f"docker context {context.Name}", context.TLSConfig)
+
+
+def _podman_endpoint() -> Endpoint:
+    podman = find_service()
+    if podman is None:
+        raise no_podman("no `podman` on PATH starts a service", "install podman, or use `--target docker`")
+    return Endpoint(f"unix://{podman.socket}", "", podman=podman)
+
+
+def no_podman(why: str, fix: str) -> TargetUnavailable:
+    """Return the error for a Podman that was asked for by name and isn't what answers (TL501)."""
+    return TargetUnavailable([Diagnostic("TL501", "no Podman answers, and the target is podman", fix, why=why)])
 
 
 def _default_endpoint() -> Endpoint:
@@ -266,24 +281,6 @@ def _no_permission(path: str) -> Diagnostic:
         code=NO_PERMISSION,
         message=f"this user may not open the engine's socket {path}",
         why=f"uid {os.getuid()} is neither its owner nor in its group",
-        fix='run `sudo usermod -aG docker "$USER"`, then log in again (members of that group are root on this host)',
+        fix="use `--target podman`, which needs no group, or " * (shutil.which("podman") is not None)
+        + 'run `sudo usermod -aG docker "$USER"`, then log in again (members of that group are root on this host)',
     )
-
-
-def execute(engine: Engine, container: str, command: list[str]) -> str:
-    """Return what a command prints inside; empty where the container has ended, or has no such command."""
-    try:
-        with engine.attempting(f"run a command in container {container[:12]}") as client:
-            made = client.exec_create(container, command)
-            output: bytes = client.exec_start(made["Id"])
-    except EngineRefused:
-        return ""
-    return output.decode(errors="replace")
-
-
-def run_health_command(engine: Engine, container: str, inspected: Mapping[str, Any]) -> str:
-    """Return what a container's own health command prints; empty where it has none, or doesn't run."""
-    test = (inspected.get("Config", {}).get("Healthcheck") or {}).get("Test") or []
-    if len(test) != 2 or test[0] != "CMD-SHELL" or not inspected["State"]["Running"]:
-        return ""
-    return execute(engine, container, ["/bin/sh", "-c", test[1]])

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.committed.lock_writer import ImageFacts
 from trainlaunch.diagnostics import Diagnostic, Span
@@ -15,6 +15,7 @@ from trainlaunch.job.entrypoint import drops_command, lines_without
 from trainlaunch.job.reading.lock_reader import DIGEST, RELEASE
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
+from trainlaunch.run.docker.checks import enforces
 from trainlaunch.run.docker.client import Engine, EngineRefused
 from trainlaunch.units import human_size
 
@@ -36,7 +37,7 @@ def ensure_image(engine: Engine, plan: LaunchPlan, say: Say) -> Mapping[str, Any
     if image is None and job.pull_policy == "never":
         raise TargetUnavailable([_absent(plan)])
     if image is None:
-        _pull(engine, plan, say)
+        _pull(engine, job.image, job.span("image"), say)
         image = inspect_image(engine, job.image)
     if image is None:
         raise TargetUnavailable([_absent(plan)])
@@ -58,17 +59,49 @@ def inspect_image(engine: Engine, image: str) -> Mapping[str, Any] | None:
         raise
 
 
-def _pull(engine: Engine, plan: LaunchPlan, say: Say) -> None:
-    image = plan.job.image
+class CommandImage(NamedTuple):
+    """What is known of the image of a command line, and of its engine, before the command is planned.
+
+    `entrypoint` is the image's own, without one that would not run what stands behind it; `variables` are the names of
+    those that it sets. `cpus` are the engine's, None where it can't limit any.
+    """
+
+    name: str
+    entrypoint: tuple[str, ...]
+    variables: frozenset[str]
+    cpus: int | None
+    engine: str
+
+
+def image_of_command(engine: Engine, image: str, say: Say) -> CommandImage:
+    """Ask the engine, which gets the image where it isn't here. Raises TargetUnavailable (TL503)."""
+    found = inspect_image(engine, image)
+    if found is None:
+        _pull(engine, image, None, say)
+        found = inspect_image(engine, image)
+    with engine.attempting("read the engine's info") as client:
+        info = client.info()
+    config = (found or {}).get("Config") or {}
+    entrypoint = tuple(config.get("Entrypoint") or ())
+    return CommandImage(
+        image,
+        () if drops_command(entrypoint) else entrypoint,
+        frozenset(each.partition("=")[0] for each in config.get("Env") or ()),
+        int(info.get("NCPU") or 0) if enforces(info, "CpuCfsQuota") else None,
+        "Podman" if engine.is_podman else "Docker",
+    )
+
+
+def _pull(engine: Engine, image: str, span: Span | None, say: Say) -> None:
     say(f"pulling {image}")
     try:
         with engine.attempting(f"pull {image}") as client:
             events = client.pull(image, stream=True, decode=True)
             error = _show_progress(events, say)
     except EngineRefused as refused:
-        raise TargetUnavailable([_pull_refused(plan, refused.explanation)]) from refused
+        raise TargetUnavailable([_pull_refused(image, span, refused.explanation)]) from refused
     if error:
-        raise TargetUnavailable([_pull_refused(plan, error)])
+        raise TargetUnavailable([_pull_refused(image, span, error)])
 
 
 def _show_progress(events: Iterable[Mapping[str, Any]], say: Say) -> str:
@@ -144,8 +177,7 @@ def _absent(plan: LaunchPlan) -> Diagnostic:
     )
 
 
-def _pull_refused(plan: LaunchPlan, words: str) -> Diagnostic:
-    image = plan.job.image
+def _pull_refused(image: str, span: Span | None, words: str) -> Diagnostic:
     lowered = words.lower()
     network = any(each in lowered for each in ("timeout", "lookup", "connection refused", "no route", "unreachable"))
     advice = (
@@ -158,7 +190,7 @@ def _pull_refused(plan: LaunchPlan, words: str) -> Diagnostic:
         message=f"docker: pull image {image}: the engine could not get it",
         why=f"the engine says: {words.strip()}",
         fix=advice,
-        span=plan.job.span("image"),
+        span=span,
         field="image",
     )
 

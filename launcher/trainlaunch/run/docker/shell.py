@@ -50,6 +50,7 @@ class EngineCommand:
                 headers={"Connection": "Upgrade", "Upgrade": "tcp"},
                 data={"Tty": terminal, "Detach": False},
                 stream=True,
+                timeout=None,  # it may say nothing for hours
             )
             self._socket: Any = client._get_raw_response_socket(response)
         self._response = response  # what it has read ahead is the first output

@@ -17,8 +17,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position
+from trainlaunch.run.base.engine_terminal import EngineTerminal
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.sessions import chunks_of
+from trainlaunch.run.docker.attachment import ContainerAttachment
 from trainlaunch.run.docker.client import GONE, Engine, EngineRefused
 
 LOOK_SECONDS = 2.0  # of silence between two looks at the container, each on a connection of its own
@@ -96,9 +98,37 @@ class ContainerStreams:
 
     engine: Engine
 
+    def __init__(self) -> None:
+        self._terminals: dict[str, bool] = {}  # by container, of which it never changes
+        self._terminal: EngineTerminal | None = None
+
+    def _inspect(self, container: str) -> dict[str, Any] | None:
+        """Return the engine's own description; None where there is none."""
+        raise NotImplementedError
+
     def inspect(self, container: str) -> ContainerInfo | None:
         """Describe a container by id or name."""
         raise NotImplementedError
+
+    def _started(self, container: str) -> tuple[Any, Any]:
+        """Start a container; return the streams of its output and of its end."""
+        with contextlib.ExitStack() as opened:
+            terminal = self._terminal
+            with self.engine.attempting(f"attach to container {container[:12]}") as client:
+                attached: Any = (
+                    self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
+                    if terminal is None
+                    else ContainerAttachment(self.engine, container, terminal=terminal.has_terminal)
+                )
+                opened.callback(attached.close)
+                waiting = self._stream(client.post, container, "wait", condition="next-exit")
+                opened.callback(waiting.close)
+            with self.engine.attempting(f"start container {container[:12]}") as client:
+                client.start(container)
+            opened.pop_all()
+        if terminal is not None:
+            terminal.join(attached)
+        return attached, waiting
 
     def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
         """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""
@@ -134,7 +164,13 @@ class ContainerStreams:
     def _opened_log(self, container: str, *, follow: bool, **query: str | int) -> Iterator[Chunk]:
         with self.engine.attempting(f"read the log of container {container[:12]}") as client:
             response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow), **query)
-            yield from chunks_of(response, whole=not follow)
+            yield from chunks_of(response, whole=not follow, framed=not self._has_terminal(container))
+
+    def _has_terminal(self, container: str) -> bool:
+        """Whether a container was made with a terminal, whose output is one stream without frames."""
+        if container not in self._terminals:
+            self._terminals[container] = bool((self._inspect(container) or {}).get("Config", {}).get("Tty"))
+        return self._terminals[container]
 
     def end_seen(self, container: str) -> ContainerGlance:
         """Look at a container's state."""
@@ -174,7 +210,8 @@ class AttachedSession:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
-        attached = FollowedStream(chunks_of(self._attached), lambda: self._streams.log_seen(self._container))
+        coming = self._attached.chunks() if hasattr(self._attached, "chunks") else chunks_of(self._attached)
+        attached = FollowedStream(coming, lambda: self._streams.log_seen(self._container))
         yield from self._position.take(attached)
         if attached.given_up:
             with contextlib.suppress(TargetUnavailable):

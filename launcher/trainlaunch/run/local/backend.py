@@ -16,7 +16,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.plan.target_effects import not_applied_on_a_host
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session, ShmReading
-from trainlaunch.run.base.caller_terminal import CallerStreams
+from trainlaunch.run.base.caller_terminal import CallerStreams, CallerTerminal, TypedKeys
 from trainlaunch.run.base.log_position import TimePosition
 from trainlaunch.run.base.private_files import UnusableState, state_root
 from trainlaunch.run.base.run_query import may_move
@@ -41,14 +41,18 @@ class LocalBackend:
 
     place = "this host"
     sample_seconds = 1.0
-    caller: CallerStreams | None = None
 
     def __init__(self, root: Path | None = None, *, say: Say = lambda _: None) -> None:
         self._root = root or state_root()
         self._plans: dict[str, LaunchPlan] = {}
         self._say = say
+        self._caller: CallerStreams | None = None
         self._checks = OwnChecks()
         self._begun: dict[str, tuple[ProcessIdentity, Facts]] = {}  # what stops a run whose folder somebody removed
+
+    def serve(self, terminal: TypedKeys | None) -> None:
+        """Give the next run the caller's own streams."""
+        self._caller = terminal.streams if isinstance(terminal, CallerTerminal) else CallerStreams()
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check this host, then the name; say once what has no effect here."""
@@ -89,7 +93,7 @@ class LocalBackend:
                 run_id=run_id(plan.name, run, int(attempt)),
                 attempt=int(attempt),
                 folder=folder.path,
-                caller=self.caller,
+                caller=self._caller,
             )
             problem = start_keeper(folder, spec)
             spec.streams.close()

@@ -5,38 +5,33 @@ It is the same preflight, and the same variables, as in a container, with this h
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType
 
 from trainlaunch.container.job_variables import attempt_variables, shutdown_variables
 from trainlaunch.container.paths import absolute_bind, absolute_source
 from trainlaunch.container.preflight import plan_variables, wrapper_words
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.errors import TargetUnavailable
-from trainlaunch.exit_codes import exit_of_signal
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.host_paths import host_path
 from trainlaunch.job.spec import path_variable, secret_path
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.ranks import torchrun_prefix
-from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.caller_terminal import NO_STREAMS, CallerStreams
-from trainlaunch.run.base.container_shell import MARK
+from trainlaunch.run.base.host_cpus import cpus_here
 from trainlaunch.run.base.host_gpus import NO_GPU, amd_findings, gpu_nodes, gpu_variables
 from trainlaunch.run.base.secret_values import environment, file_contents, secret_findings, secret_value, values_here
 from trainlaunch.run.base.shm_reading import SHM
+from trainlaunch.run.base.slurm import slurm_task
 from trainlaunch.run.docker.checks import mount_findings
-from trainlaunch.run.local.keeper import in_memory, when_parent_dies
-from trainlaunch.run.local.processes import RUN_ID, RUN_MARK, remove_own_folder
+from trainlaunch.run.local.processes import RUN_MARK
+from trainlaunch.run.local.shm_room import shm_findings
 from trainlaunch.run.local.state import RunFolder
 from trainlaunch.units import counted, format_cpus, format_size, human_size
 
@@ -126,11 +121,13 @@ def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path, a
         **inherited,
         **({} if as_shell else gpu_variables(plan, inherited)),
         f"{OWN_PREFIX}RUN_ID": run_id,
+        f"{OWN_PREFIX}CPUS": str(cpus_here()),
         **attempt_variables(plan, attempt),
         **plan.job.env,
         **{name: secret_value(plan, name) for name, each in secrets if not each.as_file},
         **{path_variable(name): path for name, path in _secret_files(plan).items()},
         **plan_variables(plan),
+        **({f"{OWN_PREFIX}CLEAN_SHM": "0"} if slurm_task() else {}),  # other tasks' batches are there too
         RUN_MARK: str(folder),
     }
 
@@ -157,11 +154,17 @@ def start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
 
 
 def local_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
-    """Return all that stops `plan` on this host; /dev/shm, memory and open files are left to the preflight."""
+    """Return all that stops `plan` on this host; what changes, as free memory, is left to the preflight."""
     if not sys.platform.startswith("linux"):
         return (_other_system(),)
     gpus = _gpus(plan) if plan.job.resources.gpu_vendor == "nvidia" else amd_findings(plan)
-    return (*secret_findings(plan), *gpus, *mount_findings(plan), *_working_dir(plan))
+    return (
+        *secret_findings(plan),
+        *gpus,
+        *mount_findings(plan),
+        *_working_dir(plan),
+        *shm_findings(plan, task.tasks_here if (task := slurm_task()) else 1),
+    )
 
 
 def comparison(plan: LaunchPlan) -> str:
@@ -169,25 +172,32 @@ def comparison(plan: LaunchPlan) -> str:
     asked = plan.job.resources
     shm = os.statvfs(SHM)
     parts = [
-        _beside(counted(len(os.sched_getaffinity(0)), "CPU"), "resources.cpus", asked.cpus and format_cpus(asked.cpus)),
+        _beside(counted(cpus_here(), "CPU"), "resources.cpus", asked.cpus and format_cpus(asked.cpus)),
         _beside(
-            f"{human_size(host_memory())} of memory", "resources.memory", asked.memory and format_size(asked.memory)
+            f"{human_size(memory_here())} of memory", "resources.memory", asked.memory and format_size(asked.memory)
         ),
         _beside(f"/dev/shm of {human_size(shm.f_blocks * shm.f_frsize)}", "shm_size", format_size(plan.shm.size.value)),
     ]
     short = [
         name
         for name, there, wanted in (
-            ("resources.cpus", len(os.sched_getaffinity(0)) * 1000, asked.cpus or 0),
-            ("resources.memory", host_memory(), asked.memory or 0),
+            ("resources.cpus", cpus_here() * 1000, asked.cpus or 0),
+            ("resources.memory", memory_here(), asked.memory or 0),
         )
         if wanted > there
     ]
-    return f"this host has {', '.join(parts)}" + f"; that is less than {' and '.join(short)}" * bool(short)
+    place = "this task of Slurm's" if slurm_task() else "this host"
+    return f"{place} has {', '.join(parts)}" + f"; that is less than {' and '.join(short)}" * bool(short)
 
 
 def _beside(there: str, field: str, asked: str | int | None) -> str:
     return f"{there} ({field} {asked})" if asked else there
+
+
+def memory_here() -> int:
+    """Return the bytes of memory that a job may use here: this host's, or a task's share of an allocation."""
+    task = slurm_task()
+    return (task.memory if task else None) or host_memory()
 
 
 def host_memory() -> int:
@@ -232,63 +242,3 @@ def _other_system() -> Diagnostic:
         why="/dev/shm and /proc are Linux's own",
         fix="run it with `--target docker`, whose engine brings a Linux",
     )
-
-
-PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
-
-
-def run_shell(plan: LaunchPlan, token: str, say: Say) -> int:
-    """Run a shell plan's process to its end and return its exit code, 128+n for signal n.
-
-    It has no record and no mark of a run. Keys are its own, Ctrl-C too; it ends with this process. Raises
-    TargetUnavailable.
-    """
-    findings = local_findings(plan)
-    if findings:
-        raise TargetUnavailable(findings)
-    spec = process_spec(plan, run_id=f"{plan.name}-shell-{token[:8]}", folder=Path("/nowhere"), attempt=1)
-    env = {name: value for name, value in spec.env.items() if name != RUN_MARK}
-    files = {name: in_memory(text) for name, text in spec.files.items()}
-    try:
-        return _to_its_end(spec.argv, {**env, **files, MARK: token}, spec.cwd)
-    finally:
-        remove_own_folder(env[RUN_ID])
-
-
-def in_folder_of(pid: int, command: Sequence[str], token: str) -> int:
-    """Run a command in the folder and with the variables of a process of this host; raises OSError where it is gone."""
-    process = Path(f"/proc/{pid}")
-    pairs = (each.partition("=") for each in (process / "environ").read_text(errors="surrogateescape").split("\0"))
-    env = {name: value for name, _, value in pairs if name and name != RUN_MARK}
-    return _to_its_end(command, {**env, MARK: token}, str((process / "cwd").resolve(strict=True)))
-
-
-def _to_its_end(argv: Sequence[str], env: dict[str, str], cwd: str) -> int:
-    hangs_up = when_parent_dies(signal.SIGHUP)
-    with (
-        subprocess.Popen(argv, env=env, cwd=cwd, preexec_fn=hangs_up) as process,  # noqa: PLW1509 - one thread
-        _passing_on(process) as passed,
-    ):
-        code = process.wait()
-    if passed:  # a shell whose terminal is gone may also end by itself, with any code
-        return exit_of_signal(passed[0])
-    return 128 - code if code < 0 else code
-
-
-@contextlib.contextmanager
-def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Let Ctrl-C be the program's alone, and pass on what ends us; gives the signals that were."""
-    passed: list[int] = []
-
-    def handler(number: int, _frame: FrameType | None) -> None:
-        if number in PASSED_ON:
-            passed.append(number)
-            process.send_signal(number)
-
-    heard = (signal.SIGINT, signal.SIGQUIT, *PASSED_ON)
-    before = {each: signal.signal(each, handler) for each in heard}
-    try:
-        yield passed
-    finally:
-        for each, old in before.items():
-            signal.signal(each, old)

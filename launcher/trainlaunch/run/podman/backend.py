@@ -24,8 +24,9 @@ from trainlaunch.run.base.log_position import BytePosition, TimePosition
 from trainlaunch.run.base.shm_reading import OwnChecks
 from trainlaunch.run.base.watch import UNHEALTHY
 from trainlaunch.run.docker.backend import DockerBackend
-from trainlaunch.run.docker.client import EngineRefused, run_health_command
+from trainlaunch.run.docker.client import EngineRefused
 from trainlaunch.run.docker.containers import Entry, Told
+from trainlaunch.run.docker.exec_command import run_health_command
 from trainlaunch.run.podman.log import followed, killed_for_memory
 
 NOT_EXPRESSIBLE = "TL401"
