@@ -5,10 +5,10 @@
     python bench/tune.py --output json
 
 Each case: `trainlaunch tune` on Docker, as a user types it. Then a program that knows nothing of it times every number
-of workers in a container with the same limits, twice; the best of that sweep and the chosen setting are timed
-alternately five times more. "chosen / best" is the median of the one beside that of the other, 1.00 where both are the
-same setting; "rule" is what `plan` gives without tune, from the sweep. Exits 1 where a chosen one is below 0.95 of the
-best.
+of workers in a container with the same limits, and no workers with one thread, twice; the best of that sweep and the
+chosen setting are timed alternately five times more. "chosen / best" is the median of the one beside that of the other,
+1.00 where both are the same setting; "rule" is what `plan` gives without tune, from the sweep. Exits 1 where a chosen
+one is below 0.95 of the best.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What was found: settings as WORKERS:PREFETCH, rates in batches per second, shares of the best's median."""
+    """What was found: settings as WORKERS:PREFETCH, with :THREADS where the plan has others; rates, and their shares.
+
+    Rates are in batches per second, shares of the best's median.
+    """
 
     case: str
     chosen: str
@@ -79,8 +82,9 @@ def outcome(case: Case, folder: Path, image: str, budget: str) -> Outcome:
     """Tune one case, then time it by other means."""
     shutil.copy(PROGRAM, folder / "train.py")
     tuned = tune(case, folder, image, budget)
-    chosen = setting(tuned["chosen"])
-    swept = timed(case, folder, image, [f"{each}:2" for each in WORKERS if each <= max(8, 4 * case.cpus)] * 2)
+    chosen = setting(tuned["chosen"], case.cpus)
+    every = [f"{each}:2" for each in WORKERS if each <= max(8, 4 * case.cpus)] + ["0:2:1"] * (case.cpus > 1)
+    swept = timed(case, folder, image, every * 2)
     if chosen not in swept:
         swept |= timed(case, folder, image, [chosen] * 2)
     sweep = {each: median(rates) for each, rates in swept.items()}
@@ -90,7 +94,8 @@ def outcome(case: Case, folder: Path, image: str, budget: str) -> Outcome:
         again = timed(case, folder, image, [chosen, best] * ALTERNATIONS)
         share = median(again[chosen]) / median(again[best])
     rule = f"{planned(folder)}:2"
-    return Outcome(case.name, chosen, best, share, rule, sweep[rule] / sweep[best], tuned["limit"]["what"], sweep)
+    limit = tuned["limit"]["what"] if tuned["limit"] else "-"
+    return Outcome(case.name, chosen, best, share, rule, sweep[rule] / sweep[best], limit, sweep)
 
 
 def tune(case: Case, folder: Path, image: str, budget: str) -> dict[str, Any]:
@@ -112,9 +117,11 @@ def planned(folder: Path) -> int:
     return int(json.loads(trainlaunch("plan", str(folder / "job.yaml"), "-o", "json"))["num_workers"])
 
 
-def setting(chosen: dict[str, Any]) -> str:
-    """Return a setting as WORKERS:PREFETCH."""
-    return f"{chosen['num_workers']}:{chosen['prefetch_factor'] if chosen['num_workers'] else 2}"
+def setting(chosen: dict[str, Any], cpus: int) -> str:
+    """Return a setting as WORKERS:PREFETCH, with :THREADS where they aren't the plan's."""
+    workers, threads = chosen["num_workers"], chosen["threads"]
+    own = threads is not None and threads != max(1, cpus - workers)
+    return f"{workers}:{chosen['prefetch_factor'] if workers else 2}" + f":{threads}" * own
 
 
 def timed(case: Case, folder: Path, image: str, settings: list[str]) -> dict[str, list[float]]:

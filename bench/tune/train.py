@@ -1,7 +1,9 @@
 """Trains on samples that are decoded, waited for or tiny, with a small or a large step, as bench/tune.py asks.
 
     python train.py decode large WORKERS          # trains until it is ended
-    python train.py decode large 0:2,2:2 3        # prints the rate of each WORKERS:PREFETCH as JSON, 3 s each
+    python train.py decode large 0:2:1,2:2 3      # prints the rate of each WORKERS:PREFETCH as JSON, 3 s each
+
+A setting may end in torch's threads; else they are what a plan has beside so many workers.
 
 CPUS has the container's limit.
 """
@@ -83,8 +85,9 @@ def loader_of(kind: str, workers: int, prefetch: int) -> DataLoader[tuple[torch.
 
 def rate(training: Training, kind: str, setting: str, seconds: float) -> float:
     """Return the batches per second of a setting once its workers have started; all epochs are this long."""
-    workers, prefetch = map(int, setting.split(":"))
-    torch.set_num_threads(max(1, int(os.environ["CPUS"]) - workers))  # as a plan does for a job without a GPU
+    workers, prefetch, *threads = map(int, setting.split(":"))
+    planned = max(1, int(os.environ["CPUS"]) - workers)  # of a job without a GPU
+    torch.set_num_threads(threads[0] if threads else planned)
     begun, count = 0.0, 0
     until = float("inf")
     for number, batch in enumerate(itertools.chain.from_iterable(itertools.repeat(loader_of(kind, workers, prefetch)))):

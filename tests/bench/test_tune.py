@@ -20,8 +20,9 @@ def test_its_cases_are_three_loaders_two_steps_and_the_cpus_of_the_machine() -> 
 
 def test_a_setting_without_workers_has_one_name() -> None:
     """A prefetch factor means nothing there."""
-    assert bench.setting({"num_workers": 0, "prefetch_factor": 8}) == "0:2"
-    assert bench.setting({"num_workers": 3, "prefetch_factor": 4}) == "3:4"
+    assert bench.setting({"num_workers": 0, "prefetch_factor": 8, "threads": 2}, 2) == "0:2"
+    assert bench.setting({"num_workers": 0, "prefetch_factor": 2, "threads": 1}, 2) == "0:2:1"
+    assert bench.setting({"num_workers": 3, "prefetch_factor": 4, "threads": None}, 2) == "3:4"
 
 
 @pytest.mark.docker
@@ -30,8 +31,8 @@ def test_its_program_times_each_setting_that_it_is_given(docker_run: Runs, torch
     """In the order given, each with its own rate."""
     folder = Path(bench.PROGRAM).parent
     flags = ("--cpus=1", "--env=CPUS=1", "--shm-size=512m", f"--volume={folder}:/job:ro")
-    done = docker_run(*flags, torch_image, "python", "/job/train.py", "io", step, "0:2,2:2,0:2", "0.5")
+    done = docker_run(*flags, torch_image, "python", "/job/train.py", "io", step, "0:2,2:2,0:2:1", "0.5")
     assert done.returncode == 0, done.stderr
     timed = json.loads(done.stdout)
-    assert [name for name, _ in timed] == ["0:2", "2:2", "0:2"]
+    assert [name for name, _ in timed] == ["0:2", "2:2", "0:2:1"]
     assert all(rate > 0 for _, rate in timed)

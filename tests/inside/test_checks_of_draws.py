@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.inside.conftest import Inner
-from tests.inside.probe_cases import told
+from tests.inside.probe_cases import IMPORTS, told
 
 pytestmark = pytest.mark.docker
 
@@ -134,3 +134,34 @@ def test_generators_of_spawned_workers_are_found(inside: Inner) -> None:
     script = f"{SCRIPT}\nCASES = [case('spawned', Generator(), multiprocessing_context='spawn')]"
     found = told(inside, script, *CHECKS)["spawned"]
     assert [[each["generator"] for each in defect] for defect in found] == [["dataset.rng"], ["dataset.rng"]]
+
+
+def test_a_distributed_sampler_whose_epoch_never_changes(inside: Inner) -> None:
+    """Where two epochs were seen; not of one that is set or keeps its order, whose seed changes, or that evaluates."""
+    script = """
+from torch.utils.data import DistributedSampler, TensorDataset
+data, weight = TensorDataset(torch.arange(64.0)), torch.zeros(1, requires_grad=True)
+def train(loader, trains=True):
+    for (batch,) in loader:
+        if trains: (weight * batch.mean()).sum().backward()
+if __name__ == "__main__":
+    never = DataLoader(data, 4, sampler=DistributedSampler(data, 2, 0))
+    fixed = DataLoader(data, 4, sampler=DistributedSampler(data, 2, 0, shuffle=False))
+    sets = DataLoader(data, 4, sampler=DistributedSampler(data, 2, 0))
+    looks = DataLoader(data, 4, sampler=DistributedSampler(data, 2, 0))
+    once = DataLoader(data, 4, sampler=DistributedSampler(data, 2, 0))
+    plain = DataLoader(data, 4, shuffle=True)
+    for epoch in range(3):
+        train(never)
+        train(fixed)
+        sets.sampler.set_epoch(epoch)
+        train(sets)
+        train(DataLoader(data, 4, sampler=DistributedSampler(data, 2, 0, seed=epoch)))
+        train(plain)
+        train(looks, trains=False)
+    train(once)
+"""
+    ran = inside(f"{IMPORTS}{script}", batches=200)
+    (found,) = (each for each in ran.of("finding") if each["defect"] == "epoch-never-set")
+    line = next(at for at, text in enumerate(f"{IMPORTS}{script}".splitlines(), start=1) if "never = " in text)
+    assert (found["place"], found["facts"]) == (f"train.py:{line}", {"epoch": 0, "epochs": 3})

@@ -107,12 +107,15 @@ CASES = [
 
 
 def test_a_slow_collate_fn_is_found_where_the_script_waits_for_it(inside: Inner) -> None:
-    """By the times of its batches; torch's own is what all scripts have."""
+    """By the times of its batches; torch's own is what all scripts have, and a library's nobody mends in the script."""
     script = (
         IMAGES
         + """
 from trainlaunch_inside.probe.base.loader_stats import Fetched
+import functools
 def lists(samples): return torch.tensor([x.tolist() for x, _ in samples])
+collater = "class Collater:\\n    def __call__(self, samples): return samples"
+exec(compile(collater, "/usr/lib/python3/site-packages/geometric/loader.py", "exec"), made := {})
 def known(collate, fetch, wait):
     one = Fetched(1, 0, 16, 100, 4096, None, 0, fetch, collate)
     return {"fetched": [one] * 6, "waits": [wait] * 6, "steps": [0.01] * 6}
@@ -122,11 +125,13 @@ CASES = [
     case("reading", Images(), known(0.01, 0.05, 0.05), collate_fn=lists),
     case("tiny", Images(), known(0.001, 0.001, 0.05), collate_fn=lists),
     case("of torch", Images(), known(0.04, 0.05, 0.05)),
+    case("bound", Images(), known(0.04, 0.05, 0.05), collate_fn=functools.partial(lists)),
+    case("of a library", Images(), known(0.04, 0.05, 0.05), collate_fn=made["Collater"]()),
 ]
 """
     )
     found = {name: checks[0] for name, checks in told(inside, script, "slow-collate").items()}
-    assert [name for name, facts in found.items() if facts] == ["slow"]
+    assert [name for name, facts in found.items() if facts] == ["slow", "bound"]
     facts = found["slow"][0]
     assert facts["collate_fn"] == "lists"
     assert (facts["collate_seconds"], facts["fetch_seconds"], round(facts["waiting"], 3)) == (0.04, 0.05, 0.833)

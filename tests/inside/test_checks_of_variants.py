@@ -124,6 +124,12 @@ class Split(IterableDataset):
         start = info.id * each
         yield from range(start, start + each if info.id < info.num_workers - 1 else self.count)
 
+class Balanced(IterableDataset):  # shards of 20 samples with one order of labels; each worker reads `count` of its own
+    def __init__(self, count): self.count = count
+    def __iter__(self):
+        labels = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4]
+        for i in range(self.count): yield torch.rand(4), labels[i % 20]
+
 def case(name, dataset, **options):
     return name, DataLoader(dataset, **{"batch_size": 8, "num_workers": 2, **options}), {}
 CASES = [
@@ -131,6 +137,7 @@ CASES = [
     case("augmented, fixed", Augmented(True)), case("names, fixed", Named(True)), case("counted, fixed", Counted(True)),
     case("sorted, fixed", Augmented(True, sorted(LABELS))), case("in turn, fixed", Augmented(True, [0, 1, 2, 3])),
     case("lines, fixed", SharedLines()), case("files", Files(2), num_workers=4), case("files, fixed", Files(4)),
+    case("shards, fixed", Balanced(35)), case("longer shards, fixed", Balanced(60)),
     case("split", Split(2), num_workers=4), case("split, fixed", Split(64), num_workers=4),
 ]
 """

@@ -490,3 +490,25 @@ def test_what_cannot_be_pickled_and_what_workers_do_not_see(inside: Inner) -> No
     assert told["tensor"]["stale-dataset"]["path"] == "dataset.epoch"
     stale = told["epoch"]["stale-dataset"]
     assert (stale["path"], stale["first"], stale["method"]) == ("dataset.dataset.epoch", 0, "dataset.dataset.set_epoch")
+
+
+def test_a_collate_fn_that_changes_its_samples_gets_fresh_ones(inside: Inner) -> None:
+    """It takes None out of each sample: that is right, and would fail for one that it has had before."""
+    script = """
+class Captioned(Base):
+    def __getitem__(self, i): return {"x": torch.rand(12) + i, "caption": None}
+class Streamed(IterableDataset):
+    def __iter__(self): return iter([{"x": torch.rand(12), "caption": None} for _ in range(32)])
+def takes_out(samples):
+    for each in samples: each.pop("caption")
+    return default_collate(samples)
+CASES = {"map": lambda: loader(Captioned(), collate_fn=takes_out),
+         "stream": lambda: loader(Streamed(), collate_fn=takes_out),
+         "fails": lambda: loader(Captioned())}
+"""
+    told = found(inside, script)
+    assert {name: "none-sample" in each for name, each in told.items()} == {
+        "map": False,
+        "stream": False,
+        "fails": True,
+    }

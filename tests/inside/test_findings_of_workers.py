@@ -137,6 +137,25 @@ def test_batches_that_are_kept_are_found_by_what_keeps_them(
         assert kept["held"] >= 0.9 * kept["batches"] >= 28
 
 
+def test_a_part_of_every_batch_that_is_kept_is_found_by_its_files(inside: Inner) -> None:
+    """The labels alone, for a metric: little of the bytes, and a file, a page and a descriptor of each batch."""
+    script = """
+if __name__ == "__main__":
+    loader = DataLoader(TensorDataset(torch.randn(640, 300), torch.arange(640)), 16, num_workers=2)
+    labels = []
+    for x, y in loader:
+        step(x)
+        labels.append(y)
+"""
+    ran = inside(IMPORTS + script)
+    (kept,) = ran.findings("kept-batches")
+    assert (kept["name"], kept["held"], kept["batches"]) == ("labels", 32, 32)
+    assert 32 <= kept["storages"] <= 34
+    assert kept["held_bytes"] < 32 * 3 * 4096 < kept["bytes"] * 32
+    copied = inside(IMPORTS + script.replace("append(y)", "append(y.clone())"))
+    assert defects(copied) == set()
+
+
 def test_a_dataset_that_the_script_changes_under_persistent_workers(inside: Inner) -> None:
     """Both values; without persistent workers each epoch gets the new one."""
     script = """

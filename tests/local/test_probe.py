@@ -69,6 +69,29 @@ def test_a_probe_says_what_was_seen_and_how_to_keep_it(trainlaunch: Runs, probed
     assert left() == []
 
 
+def test_warnings_alone_do_not_fail_what_is_kept(trainlaunch: Runs, probed: Probed) -> None:
+    """So that `probe --write && up` goes on; without --write they end with 1, and an error does in both."""
+    facts = {"count": 1, "num_workers": 2, "threads": [{"name": "logger", "at": "train.py:9", "package": ""}]}
+    warned = {**FINDING, "defect": "threads-before-fork", "loader": None, "facts": facts}
+    hangs = {"waited": 9, "num_workers": 2, "batches": 1, "at": "", "threads": [], "start_method": "fork"}
+    wrong = {**FINDING, "defect": "worker-hang", "facts": hangs}
+    job_file = probed(warned, *a_probe())
+    assert [trainlaunch("probe", str(job_file), *words).returncode for words in ((), ("--write",))] == [1, 0]
+    assert trainlaunch("probe", str(probed(wrong, *a_probe())), "--write").returncode == 1
+
+
+def test_a_death_in_checks_is_not_the_jobs(trainlaunch: Runs, probed: Probed) -> None:
+    """What was read of batches is kept, and nobody is told to give the job more memory."""
+    *told, end = a_probe()
+    seen = {"kind": "batches-end", "rank": 0, "pid": 7, "reason": end["reason"], "seconds": end["seconds"]}
+    job_file = probed(*told, seen, then="os.kill(os.getpid(), 9)")
+    done = trainlaunch("probe", str(job_file), "--write")
+    assert "the run ended while probe looked for defects; what it had read of batches stands" in done.stderr
+    assert "TL6" not in done.stderr
+    assert done.returncode == 0
+    assert "keeps" in done.stdout or "wrote" in done.stdout
+
+
 def test_what_is_kept_is_planned(trainlaunch: Runs, probed: Probed) -> None:
     """plan says where it came from; a second probe writes the same bytes."""
     job_file = probed(*a_probe())
@@ -297,7 +320,7 @@ def test_the_settings_reach_the_script(trainlaunch: Runs, probed: Probed) -> Non
     then = "print(os.environ['TRAINLAUNCH_PROBE'], file=sys.stderr)"
     words = ("--batches", "5", "--seconds", "7", "--through")
     done = trainlaunch("probe", str(probed(then=then)), *words)
-    assert '{"batches": 5, "seconds": 7, "through": true, "deadline": 1927}' in done.stderr
+    assert '{"batches": 5, "seconds": 7, "through": true, "deadline": 1927' in done.stderr
     assert "its own saving and evaluation run" in done.stderr
 
 

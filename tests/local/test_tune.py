@@ -98,7 +98,7 @@ def test_a_signal_ends_it_and_leaves_nothing(start: Start, tuned: Tuned, left: L
     """130; neither page nor lock."""
     job = tuned(tuning(before="time.sleep(100 * (setting[0] > 0))"))
     process = start("tune", str(job), "--write", "--html", str(job.with_name("tune.html")))
-    read_until(process, b"      0         -", stderr=True)
+    read_until(process, b"      0        -", stderr=True)
     process.send_signal(number)
     code, out, err = ended(process)
     assert (code, out) == (130, ""), err

@@ -42,6 +42,7 @@ def a_loader(number: int = 0, *, rank: int = 0, pid: int = 7, **facts: Any) -> l
         "persistent_workers": False,
         "pin_memory": False,
         "start_method": "fork",
+        "epoch_batches": None,
     }
     batches = {
         "count": 32,
@@ -55,6 +56,8 @@ def a_loader(number: int = 0, *, rank: int = 0, pid: int = 7, **facts: Any) -> l
         "wait_seconds": 0.001,
         "step_seconds": 0.2,
         "together_with": [],
+        "whole_epochs": 1,
+        "ended": 1,
         "problem": None,
     }
     return [
@@ -68,5 +71,5 @@ def a_probe(*loaders: list[dict[str, Any]], rank: int = 0, pid: int = 7) -> list
     """Return the records of one process: its start, its loaders (one where none are given), its end."""
     who = {"rank": rank, "pid": pid}
     start = {"kind": "start", **who, "python": "3.11.7", "torch": "2.9.1", "world": 1, "start_method": "fork"}
-    end = {"kind": "end", **who, "reason": "batches", "seconds": 4.2}
+    end = {"kind": "end", **who, "reason": "batches", "seconds": 4.2, "checks_seconds": 0.5}
     return [start, *(each for loader in (loaders or (a_loader(rank=rank, pid=pid),)) for each in loader), end]

@@ -10,7 +10,7 @@ import yaml
 from trainlaunch.cli.arguments.measuring import keep_probe
 from trainlaunch.job.loader_spec import ProbeMeasurement
 from trainlaunch.measure.finding import ProbeFinding
-from trainlaunch.measure.findings import DEFECTS
+from trainlaunch.measure.findings import DEFECTS, diagnosed
 from trainlaunch.measure.loader_records import Records
 from trainlaunch.measure.measuring_run import RunOutput, _Listener, measuring_name, measuring_sets
 from trainlaunch.measure.probe_lock import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
@@ -71,9 +71,26 @@ def test_another_number_of_loaders_is_a_finding_and_kept_nowhere(tmp_path: Path,
     """Which is which can't be told."""
     plan = plan_with(tmp_path, data_loader={"loaders": {"train": {}, "val": {}}}, **LIMITS)
     loaders = [a_loader(number) for number in range(built)]
-    (finding,) = host_findings(plan.job, seen(*loaders).loaders)
+    (finding,) = host_findings(plan.job, seen(*loaders))
     assert (finding.facts["seen"], finding.facts["stated"]) == (built, 2)
     assert probe_of(plan, seen(*loaders), None) is None
+
+
+def test_loaders_that_come_after_an_epoch_are_named_with_the_flag_that_reaches_them(tmp_path: Path) -> None:
+    """One batch more than an epoch has, and seconds where it takes longer; `--through` where it is too long."""
+    job = job_with(tmp_path, data_loader={"loaders": {"train": {}, "val": {}}})
+    flags = {}
+    for epoch in (59, 400, 4000, None):
+        (found,) = host_findings(job, seen(a_loader(0, epoch_batches=epoch)))
+        flags[epoch] = found.facts["flags"]
+    assert flags == {59: "--batches 60", 400: "--batches 401 --seconds 161", 4000: "--through", None: "--through"}
+    said = diagnosed(found._replace(facts={**found.facts, "epoch": 59, "flags": "--batches 60"}))
+    assert said is not None
+    assert said.message == "1 of 2 loaders (train, val) were read, at train.py:48"
+    assert "--batches 60" in said.fix
+    assert "after 32 batches of 59 of an epoch" in said.why
+    (more,) = host_findings(job, seen(a_loader(0), a_loader(1), a_loader(2)))
+    assert "flags" not in more.facts
 
 
 def test_what_workers_bring_out_is_kept_of_the_loader_that_has_it(tmp_path: Path) -> None:
@@ -95,6 +112,17 @@ def test_what_workers_bring_out_is_kept_of_the_loader_that_has_it(tmp_path: Path
         ("handle-in-init", "threads-before-fork"),
     ]
     assert set(DEFECTS) >= AGAINST_WORKERS
+
+
+def test_a_number_of_batches_that_grows_is_no_number_to_plan_with(tmp_path: Path) -> None:
+    """What was held after 32 of them says nothing of an epoch; the finding does."""
+    plan = plan_with(tmp_path, **LIMITS)
+    measured = seen(a_loader(batches_held=5, batches_kept=4))
+    assert probed(plan, a_loader(batches_held=5, batches_kept=4)).loaders[0].batches_held == 5
+    grows = ProbeFinding("kept-batches", 0, "train.py:48", {})
+    probe = probe_of(plan, measured._replace(findings=(grows,)), None)
+    assert probe is not None
+    assert (probe.loaders[0].batches_held, probe.loaders[0].batches_kept) == (2, None)
 
 
 def test_a_loader_without_a_batch_is_kept_nowhere(tmp_path: Path) -> None:
@@ -137,14 +165,16 @@ def test_workers_that_the_preflight_lowered_are_the_plans(tmp_path: Path) -> Non
 
 
 def test_loaders_are_together_or_in_turn(tmp_path: Path) -> None:
-    """As they were seen; one that was built and not iterated may be with any other."""
+    """As they were seen; one that was not iterated, or not to its end, or in no whole epoch, may be with any other."""
     plan = plan_with(tmp_path, data_loader={"loaders": {"a": {}, "b": {}}}, **LIMITS)
     run = [
         probed(plan, a_loader(0, tensor_bytes=5), a_loader(1, tensor_bytes=7, **how))
-        for how in ({}, {"together_with": [0]}, {"order": None})
+        for how in ({}, {"together_with": [0]}, {"order": None}, {"ended": 0, "whole_epochs": 0}, {"whole_epochs": 0})
     ]
-    assert [each.loaders_run for each in run] == ["in_turn", "together", "together"]
-    assert [each.dataset_tensor_bytes for each in run] == [7, 12, 12]
+    assert [each.loaders_run for each in run] == ["in_turn", "together", "together", "together", "in_turn"]
+    assert [each.dataset_tensor_bytes for each in run] == [7, 12, 12, 12, 7]
+    cut = probed(plan, a_loader(0, whole_epochs=0), a_loader(1))  # an evaluation in its middle would have come later
+    assert cut.loaders_run == "together"
 
 
 @pytest.mark.parametrize(

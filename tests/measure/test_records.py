@@ -121,3 +121,22 @@ def test_a_flood_of_records_is_bounded() -> None:
         records.take({"kind": "loader", "loader": number})
     assert records.take({"kind": "end", "rank": 0})
     assert len(records.measured().loaders) == 20_000
+
+
+def test_checks_that_one_reason_kept_off_are_one_sentence() -> None:
+    """Memory that isn't there keeps several from looking."""
+    reason = "RuntimeError: MemoryError: 2 fresh workers may take 353 MiB"
+    off = [{"kind": "off", "rank": 0, "place": "train.py:3", "reason": reason} for _ in range(3)]
+    named = [{**each, "defect": defect} for each, defect in zip(off, ("one", "two", "one"), strict=True)]
+    assert measured(*named).off == ("one, two at train.py:3 could not be looked for: 2 fresh workers may take 353 MiB",)
+
+
+def test_what_was_read_of_batches_stands_where_checks_never_ended() -> None:
+    """Their record comes before the first check."""
+    *told, end = a_probe()
+    seen = {**end, "kind": "batches-end"}
+    found = measured(*told, seen)
+    assert (found.reason, found.seconds, found.checks_seconds) == ("batches", 4.2, 0.5)
+    del seen["checks_seconds"]
+    assert measured(*told, seen).checks_seconds is None
+    assert measured(*told, seen, end).checks_seconds == 0.5

@@ -11,7 +11,8 @@ from trainlaunch.cli.arguments.measuring import keep_probe, keep_tune
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.job.loader_spec import ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.lock_overrides import input_of
+from trainlaunch.plan.lock_overrides import input_of, start_method_derivation
+from trainlaunch.plan.shm_sum_text import need_derivation
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan, plan_job
@@ -19,6 +20,7 @@ from trainlaunch.units import GIB, MIB
 from trainlaunch.verify import verified
 
 from tests.conftest import Runs
+from tests.job.test_lock import write_lock
 from tests.jobs import write_job
 
 FIELDS: dict[str, Any] = {"resources": {"cpus": 2, "memory": "16Gi"}, "data_loader": {"num_workers": 2}}
@@ -28,10 +30,15 @@ TRAIN = ProbedLoader("train.py:48", 2, 2, (3 * MIB, 512), False, None, None, Non
 def probed(folder: Path, *loaders: ProbedLoader, target: str = "docker", changes: Any = None, **fields: Any) -> Path:
     """Write a job of FIELDS and `fields` and the probe of it, with `changes` of the probe; return the job file."""
     job_file = write_job(folder, **{**FIELDS, **fields})
+    keep_probe(job_file, probe_of_job(job_file, *loaders, target=target, **(changes or {})))
+    return job_file
+
+
+def probe_of_job(job_file: Path, *loaders: ProbedLoader, target: str = "docker", **changes: Any) -> ProbeMeasurement:
+    """Return the probe of a job as it is now."""
     job = read_job(job_file, target=target)
     known = ProbeMeasurement(input_of(job), target, "2.9.1", "3.11.7", "fork", "together", 20, loaders or (TRAIN,), 0)
-    keep_probe(job_file, known._replace(**(changes or {})))
-    return job_file
+    return known._replace(**changes)
 
 
 def planned(job_file: Path, target: str | None = None, sets: tuple[str, ...] = ()) -> LaunchPlan:
@@ -238,6 +245,32 @@ def test_a_probe_of_another_number_of_loaders_is_not_used(tmp_path: Path) -> Non
     assert len(said(plan, "TL726")) == 1
 
 
+def test_the_start_method_is_the_images_pythons_where_nothing_else_tells_it(tmp_path: Path) -> None:
+    """forkserver from 3.14 on, which puts the dataset's tensors into /dev/shm; what is stated or was probed wins."""
+    loader = {**FIELDS["data_loader"], "batch_bytes": {"size": "1Mi", "tensors": 1}, "dataset_tensor_bytes": "60Mi"}
+    job_file = write_job(tmp_path, **{**FIELDS, "data_loader": loader})
+    found: dict[str, str] = {}
+    texts: dict[str, set[str]] = {}
+    for python in ("", "3.9.2", "3.13.1", "3.14.0", "4.0.0"):
+        write_lock(job_file, python=python)
+        plan = planned(job_file)
+        found[python] = plan.job.data_loader.multiprocessing_context
+        tensors = 60 * MIB if found[python] == "forkserver" else 0
+        assert plan.shm.need == 6 * MIB + 14 * 4096 + tensors
+        assert ("assumed fork" in need_derivation(plan.job, plan.shm, 1)) == (not python)
+        texts[found[python]] = texts.get(found[python], set()) | {render(plan)}
+    assert found == {"": "fork", "3.9.2": "fork", "3.13.1": "fork", "3.14.0": "forkserver", "4.0.0": "forkserver"}
+    assert [len(each) for each in texts.values()] == [1, 1]  # a lock that tells it changes no byte but for sizes
+    assert start_method_derivation(plan.job) == "the default of the image's Python 4.0.0"
+    spawned = planned(job_file, sets=("data_loader.multiprocessing_context=spawn",))
+    assert start_method_derivation(spawned.job) == "stated"
+    assert planned(job_file, "local").job.data_loader.multiprocessing_context == "fork"
+    keep_probe(job_file, probe_of_job(job_file, start_method="spawn"))
+    seen = planned(job_file)
+    assert seen.job.data_loader.multiprocessing_context == "spawn"
+    assert start_method_derivation(seen.job) == "as `trainlaunch probe` saw it"
+
+
 def test_a_tune_gives_automatic_workers_and_prefetch(tmp_path: Path) -> None:
     """Still automatic: the preflight lowers them where the machine has less."""
     job_file = write_job(tmp_path, **{**FIELDS, "data_loader": {"batch_bytes": {"size": "1Mi", "tensors": 1}}})
@@ -255,13 +288,30 @@ def test_a_tune_gives_automatic_workers_and_prefetch(tmp_path: Path) -> None:
     assert [each.code for each in check_plan(other) if each.code == "TL729"] == ["TL729"]
 
 
+def test_a_tune_gives_threads_other_than_the_plan_has(tmp_path: Path) -> None:
+    """As variables, in the rendering too, with the lock's line as their origin; stated ones, or workers, win."""
+    loader = {"batch_bytes": {"size": "1Mi", "tensors": 1}}
+    job_file = write_job(tmp_path, **{**FIELDS, "data_loader": loader})
+    keep_tune(job_file, "docker", Tune(input_of(read_job(job_file)), 2000, 0, 2, 1))
+    plan = planned(job_file)
+    threads = dict(plan.threads)["OMP_NUM_THREADS"]
+    assert (threads.value, threads.derivation) == (1, "the fastest that `trainlaunch tune` found")
+    assert str(threads.origin) == f"{tmp_path}/job.lock.yaml:6 (lock)"
+    assert "OMP_NUM_THREADS=1" in verified(plan, render(plan))
+    stated = planned(job_file, sets=("env.OMP_NUM_THREADS=2",))
+    assert [dict(stated.threads)[name].value for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")] == [2, 1]
+    assert "OMP_NUM_THREADS" not in planned(job_file, sets=("data_loader.inject=off",)).job.env
+    assert "OMP_NUM_THREADS" not in planned(job_file, "compose").job.env
+
+
 def test_a_stated_number_of_workers_wins_over_tune(tmp_path: Path) -> None:
     """And so does a stated prefetch_factor."""
     stated = {"num_workers": 1, "prefetch_factor": 3, "batch_bytes": {"size": "1Mi", "tensors": 1}}
     job_file = write_job(tmp_path, **{**FIELDS, "data_loader": stated})
-    keep_tune(job_file, "docker", Tune(input_of(read_job(job_file)), 2000, 3, 4))
+    keep_tune(job_file, "docker", Tune(input_of(read_job(job_file)), 2000, 3, 4, 1))
     plan = planned(job_file)
     assert (plan.num_workers.value, plan.shm.loaders[0].prefetch_factor) == (1, 3)
+    assert "OMP_NUM_THREADS" not in plan.job.env
 
 
 def test_plan_says_that_a_probe_was_used(trainlaunch: Runs, tmp_path: Path) -> None:

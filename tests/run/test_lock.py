@@ -61,6 +61,31 @@ def test_lock_asks_for_a_pull_and_pins_what_came(
 
 
 @pytest.mark.docker
+def test_lock_asks_an_image_once_for_its_python(trainlaunch: Runs, make_job: MakeJob, base_image: str) -> None:
+    """A container that is removed, and none where the lock knows it, or with --check; an image may have no Python."""
+    shell = subprocess.run(
+        ["docker", "run", "--rm", base_image, "cat", "/bin/busybox"], capture_output=True, timeout=60, check=True
+    ).stdout
+    says = b"#!/bin/sh\necho 3.14.0 2.14.1+cpu\n"
+    files = {"bin/sh": shell, "bin/echo": shell, "bin/python": says, "unique": uuid.uuid4().bytes}
+    with registry_of(image_of(files, {"Env": ["PATH=/bin"]})) as host:
+        job = make_job(image=f"{host}/trainer:2", command=["echo", "hello"], working_dir="/")
+        docker("pull", "--quiet", f"{host}/trainer:2")
+        before = docker("ps", "--all", "--quiet")
+        assert trainlaunch("lock", str(job)).returncode == 0
+        lock = job.with_name("job.lock.yaml")
+        text = lock.read_text()
+        assert text.endswith('    entrypoint: []\n    python: "3.14.0"\n    torch: "2.14.1+cpu"\n')
+        lock.write_text(text.replace("3.14.0", "3.13.9"))
+        assert trainlaunch("lock", str(job)).returncode == 0
+        assert "3.13.9" in lock.read_text()  # the image is the same, so nobody asked
+        lock.write_text(text.split("    python:")[0])
+        assert trainlaunch("lock", "--check", str(job)).returncode == 0
+        assert docker("ps", "--all", "--quiet") == before
+        docker("rmi", "--force", f"{host}/trainer:2")
+
+
+@pytest.mark.docker
 def test_up_runs_what_the_lock_pins_with_its_entrypoint(
     trainlaunch: Runs, make_job: MakeJob, image: Image, reference: str
 ) -> None:

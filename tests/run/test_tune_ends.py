@@ -86,7 +86,7 @@ def test_a_signal_ends_a_search_and_leaves_nothing(
     """Ctrl-C, `timeout` and a closed terminal while a setting is timed: 130, and nothing is written."""
     job = tuned(tuning(before="time.sleep(100 * (setting[0] > 0))"))
     process = start("tune", str(job), "--write", "--html", str(job.with_name("tune.html")))
-    read_until(process, b"      0         -", stderr=True)
+    read_until(process, b"      0        -", stderr=True)
     process.send_signal(number)
     code, out, err = ended(process)
     assert (code, out) == (130, ""), err

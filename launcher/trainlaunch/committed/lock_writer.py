@@ -6,18 +6,40 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainlaunch.diagnostics import Report
 from trainlaunch.job.loader_spec import ProbedLoader, ProbeMeasurement, Tune
-from trainlaunch.job.reading.lock_reader import PARTS, VERSION, lock_path, with_part
+from trainlaunch.job.reading.lock_reader import PARTS, VERSION, lock_path, read_lock, with_part
 from trainlaunch.units import format_cpus
 from trainlaunch.yamltree.emitter import comment, yaml_string
+from trainlaunch.yamltree.strict import ScalarNode
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """What an engine knows of an image: its registry `digest`, and the argv of its ENTRYPOINT, empty for none."""
+    """What an engine knows of an image: its registry `digest`, and the argv of its ENTRYPOINT, empty for none.
+
+    `python` and `torch` are the versions of what it starts as `python`, empty where it has none.
+    """
 
     digest: str
     entrypoint: tuple[str, ...]
+    python: str = ""
+    torch: str = ""
+
+
+def known_facts(job_file: Path) -> dict[str, ImageFacts]:
+    """Return what the lock of `job_file` says of images, by digest; nothing of one that can't be read."""
+    lock = read_lock(job_file, Report())
+    found = {} if lock is None else lock.images
+    return {
+        each.digest.text: ImageFacts(
+            each.digest.text,
+            tuple(word.text for word in each.entrypoint.items if isinstance(word, ScalarNode)),
+            each.python.text if each.python else "",
+            each.torch.text if each.torch else "",
+        )
+        for each in found.values()
+    }
 
 
 def lock_text(job_file: Path, images: Mapping[str, ImageFacts], others: Mapping[str, str] | None = None) -> str:
@@ -35,11 +57,10 @@ def lock_text(job_file: Path, images: Mapping[str, ImageFacts], others: Mapping[
         facts = images[image]
         lines.append(f"  {yaml_string(image)}:")
         lines.append(f"    digest: {yaml_string(facts.digest)}")
-        if not facts.entrypoint:
-            lines.append("    entrypoint: []")
-            continue
-        lines.append("    entrypoint:")
+        lines.append("    entrypoint:" if facts.entrypoint else "    entrypoint: []")
         lines += [f"      - {yaml_string(each)}" for each in facts.entrypoint]
+        versions = {"python": facts.python, "torch": facts.torch}
+        lines += [f"    {name}: {yaml_string(version)}" for name, version in versions.items() if version]
     kept = "".join((others or {}).get(each, "") for each in PARTS if each != "images")
     return "\n".join(lines) + "\n" + kept
 
@@ -116,5 +137,6 @@ def _tune_text(tunes: Mapping[str, Tune]) -> str:
             f"    cpus: {'null' if each.cpus is None else format_cpus(each.cpus)}",
             f"    num_workers: {each.num_workers}",
             f"    prefetch_factor: {each.prefetch_factor}",
+            *([] if each.threads is None else [f"    threads: {each.threads}"]),
         ]
     return "\n".join(lines) + "\n"

@@ -141,10 +141,14 @@ class ProbeMeasurement(NamedTuple):
 
 
 class Tune(NamedTuple):
-    """The best setting that `tune` found on one target with so many `cpus`, in thousandths; None: no limit stated."""
+    """The best setting that `tune` found on one target with so many `cpus`, in thousandths; None: no limit stated.
+
+    `threads` are torch's, None: those that the plan has beside so many workers.
+    """
 
     input: str
     cpus: int | None
     num_workers: int
     prefetch_factor: int
+    threads: int | None = None
     span: Span | None = None

@@ -167,15 +167,25 @@ class KubernetesSpec(NamedTuple):
     prune: bool = False
 
 
+class ImagePython(NamedTuple):
+    """The Python that an image starts as `python`, and its torch, empty without one; `span`: where the lock has it."""
+
+    version: str
+    torch: str
+    span: Span
+
+
 class Measured(NamedTuple):
     """What a job's lock has of measurements of its script: a probe, and what tune found on the job's target.
 
-    `probed` is the job as it is on the probe's target; None where it is no job for that target any more.
+    `probed` is the job as it is on the probe's target; None where it is no job for that target any more. `python` is
+    the image's, None where the lock doesn't tell it or the target starts no image.
     """
 
     probe: ProbeMeasurement | None
     tune: Tune | None
     probed: JobSpec | None
+    python: ImagePython | None = None
 
 
 class JobSpec(NamedTuple):

@@ -6,7 +6,7 @@ Records come from the job's container, so each value is taken only where it has 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from trainlaunch.measure.finding import ProbeFinding
@@ -23,7 +23,8 @@ class LoaderRecord(NamedTuple):
 
     `order` counts first iterations, None: the script built it and never looped over it. `storages` are those of the
     largest batch, None where no batch could be measured; `problem` says why then, where that is known. `batches_kept`
-    are those that its loop still held after its end. Times are seconds, medians. None stands for what nobody could see.
+    are those that its loop still held after its end. `ended` counts its loops that were seen to end, `whole_epochs`
+    those of them that probe did not cut. Times are seconds, medians. None stands for what nobody could see.
     """
 
     number: int
@@ -50,6 +51,9 @@ class LoaderRecord(NamedTuple):
     together_with: tuple[int, ...]
     dataset_tensor_bytes: int
     problem: str
+    epoch_batches: int | None = None
+    whole_epochs: int = 0
+    ended: int = 0
 
     @property
     def varying(self) -> bool:
@@ -60,7 +64,8 @@ class LoaderRecord(NamedTuple):
 class Measurement(NamedTuple):
     """What was seen of a script: `reason` is why it ended (batches, seconds, script), empty where nobody said so.
 
-    `off` are checks that could not run, each as a sentence.
+    `seconds` are those of batches, `checks_seconds` of what followed, None where that didn't come to its end. `off` are
+    checks that could not run, each as a sentence.
     """
 
     torch: str
@@ -70,6 +75,7 @@ class Measurement(NamedTuple):
     loaders: tuple[LoaderRecord, ...]
     findings: tuple[ProbeFinding, ...]
     off: tuple[str, ...]
+    checks_seconds: float | None = None
 
 
 class Records:
@@ -97,7 +103,8 @@ class Records:
         mine = seen.get(first, ()) if first else ()
         own = by_process.get(first, []) if first else []
         start = next((each for each in [*own, *self._all] if _text(each, "kind") == "start"), {})
-        end = next((each for each in [*own, *self._all] if _text(each, "kind") == "end"), {})
+        ends = [each for kind in ("end", "batches-end") for each in [*own, *self._all] if _text(each, "kind") == kind]
+        end = ends[0] if ends else {}
         others = [each for process, each in seen.items() if process != first]
         return Measurement(
             torch=_text(start, "torch") or "unknown",
@@ -106,7 +113,8 @@ class Records:
             seconds=_seconds(end, "seconds") or 0.0,
             loaders=tuple(_largest(each, others) for each in mine),
             findings=tuple(_findings(self._all)),
-            off=tuple(dict.fromkeys(_off(each) for each in self._all if _text(each, "kind") == "off")),
+            off=tuple(_off(self._all)),
+            checks_seconds=_seconds(end, "checks_seconds"),
         )
 
 
@@ -156,6 +164,9 @@ def _loader(
         together_with=tuple(each for each in others if each is not None),
         dataset_tensor_bytes=_whole(dataset, "tensor_bytes") or 0,
         problem=_text(batches, "problem"),
+        epoch_batches=_whole(built, "epoch_batches"),
+        whole_epochs=_whole(batches, "whole_epochs") or 0,
+        ended=_whole(batches, "ended") or 0,
     )
 
 
@@ -217,10 +228,15 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}…"
 
 
-def _off(record: Mapping[str, Any]) -> str:
-    place = _text(record, "place")
-    at = f" at {place}" if place else ""
-    return f"{_text(record, 'defect') or 'a check'}{at} could not be looked for: {_text(record, 'reason')}"
+def _off(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a sentence for each reason at a place, with all that it kept from being looked for."""
+    checks: dict[tuple[str, str], dict[str, None]] = {}
+    for each in records:
+        if _text(each, "kind") == "off":
+            why = _text(each, "place"), _text(each, "reason").removeprefix("RuntimeError: MemoryError: ")
+            checks.setdefault(why, {})[_text(each, "defect") or "a check"] = None
+    for (place, reason), names in checks.items():
+        yield f"{', '.join(names)}{f' at {place}' if place else ''} could not be looked for: {reason}"
 
 
 def _whole(record: Mapping[str, Any], name: str) -> int | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 from trainlaunch.job.loader_spec import LoaderSpec, ProbedLoader, ProbeMeasurement
 from trainlaunch.job.spec import JobSpec, Measured
@@ -27,6 +29,8 @@ AGAINST_WORKERS = frozenset(
         "worker-hang",
     }
 )
+DEFAULT_SECONDS = 60  # of a probe
+LONGEST_EPOCH, TIMES_LONGER = 600.0, 2.0  # seconds of one that is waited for, as medians tell it, which isn't all
 MAX_STORAGES = 1000  # of one loader: a lock with 10,000 values can't be read
 
 
@@ -52,14 +56,28 @@ def assigned(job: JobSpec, seen: Sequence[LoaderRecord]) -> tuple[LoaderRecord, 
     return (first, *(found.get(each.name) or left.pop(0) for each in stated[1:]))
 
 
-def host_findings(job: JobSpec, seen: Sequence[LoaderRecord]) -> tuple[ProbeFinding, ...]:
+def host_findings(job: JobSpec, measured: Measurement) -> tuple[ProbeFinding, ...]:
     """Return what is wrong between the script and its job file."""
-    stated = job.data_loader.loaders
+    stated, seen = job.data_loader.loaders, measured.loaders
     if not seen or len(seen) == len(stated):
         return ()
     places = list(dict.fromkeys(each.at for each in seen))
     facts = {"seen": len(seen), "stated": len(stated), "names": [each.name for each in stated], "places": places}
+    if len(seen) < len(stated) and measured.reason in {"batches", "seconds"}:
+        facts |= _further(seen)
     return (ProbeFinding(LOADERS_DIFFER, None, "", facts),)
+
+
+def _further(seen: Sequence[LoaderRecord]) -> dict[str, object]:
+    """Return the flags by which a probe comes to loaders that are built after the first epoch, and why."""
+    trains = next((each for each in seen if each.trains), seen[0])
+    epoch, each = trains.epoch_batches, (trains.wait_seconds or 0.0) + (trains.step_seconds or 0.0)
+    facts = {"batches": trains.batches, "epoch": epoch, "at": trains.at}
+    if not epoch or not each or epoch * each > LONGEST_EPOCH:
+        return {**facts, "flags": "--through"}
+    longer = math.ceil(epoch * each * TIMES_LONGER)
+    seconds = f" --seconds {longer}" if longer > DEFAULT_SECONDS else ""
+    return {**facts, "flags": f"--batches {epoch + 1}{seconds}"}
 
 
 def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> ProbeMeasurement | None:
@@ -85,11 +103,17 @@ def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Pr
         loaders_run="together" if together else "in_turn",
         batches_seen=loaders[0].batches,
         loaders=tuple(
-            _probed(job, spec, each, auto)._replace(against_workers=_against(each, measured.findings))
-            for spec, each in pairs
+            _probed(job, spec, each, auto)._replace(**_found(spec, each, measured.findings)) for spec, each in pairs
         ),
         dataset_tensor_bytes=sum(tensors) if together else max(tensors),
     )
+
+
+def _found(spec: LoaderSpec, seen: LoaderRecord, findings: Sequence[ProbeFinding]) -> dict[str, Any]:
+    """Return what findings say of a loader: a number of batches that grows with each is no number to plan with."""
+    against = _against(seen, findings)
+    grows = {"batches_held": spec.batches_held, "batches_kept": None} if "kept-batches" in against else {}
+    return {"against_workers": against, **grows}
 
 
 def _against(seen: LoaderRecord, findings: Sequence[ProbeFinding]) -> tuple[str, ...]:
@@ -107,8 +131,16 @@ def _loses_batches(finding: ProbeFinding) -> bool:
 
 
 def _together(loaders: Sequence[LoaderRecord]) -> bool:
-    """Return whether loaders were alive at the same time; one that no loop was seen of may be with any other."""
-    return len(loaders) == 1 or any(each.together_with or each.order is None for each in loaders)
+    """Return whether loaders were alive at the same time, or may be.
+
+    One that no loop was seen of, or whose loop was not seen to end, may be with any other, and so may one that an epoch
+    of training begins in its middle, unless such an epoch was seen to its end.
+    """
+    if len(loaders) == 1:
+        return True
+    trains = next((each for each in loaders if each.trains), loaders[0])
+    seen_apart = all(each.ended and each.order is not None and not each.together_with for each in loaders)
+    return not (seen_apart and trains.whole_epochs)
 
 
 def _probed(job: JobSpec, spec: LoaderSpec, seen: LoaderRecord, auto: int) -> ProbedLoader:

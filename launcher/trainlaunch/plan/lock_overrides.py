@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+import re
+
 from trainlaunch.diagnostics import Span
 from trainlaunch.job.loader_spec import KIND, DataLoaderSpec, LoaderSpec, ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.plan.ranks import ranks_of, torchrun_prefix
 from trainlaunch.targets import TARGETS
+
+MATH = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # torch's threads
+
+
+def default_start_method(python: str) -> str:
+    """Return how this Python's workers start on Linux where the script says nothing."""
+    major, minor = (int(each) for each in re.findall(r"\d+", f"{python}.0")[:2])
+    return "forkserver" if (major, minor) >= (3, 14) else "fork"
+
+
+def start_method_derivation(job: JobSpec) -> str:
+    """Return how the start method of a job's workers is known."""
+    origin, measured = job.origin("data_loader.multiprocessing_context"), job.measured
+    if origin.kind == "default":
+        return "assumed: it is forkserver from Python 3.14 on, and spawn in ranks of mp.spawn"
+    if origin.kind != KIND or measured is None:
+        return "stated"
+    python = measured.python
+    if python is not None and origin.span == python.span:
+        return f"the default of the image's Python {python.version}"
+    return "as `trainlaunch probe` saw it"
 
 
 def input_of(job: JobSpec) -> str:
@@ -67,16 +90,17 @@ def with_measured(job: JobSpec) -> JobSpec:
         return job
     found = _Filled(job, fresh_tune(job))
     probe = fresh_probe(job)
-    if probe is None and found.tune is None:
+    if probe is None and found.tune is None and job.measured.python is None:
         return job
     spec = job.data_loader
     loaders = tuple(
         found.loader(each, None if probe is None else probe.loaders[index]) for index, each in enumerate(spec.loaders)
     )
-    spec = spec._replace(loaders=loaders)
+    spec = found.started(spec._replace(loaders=loaders))
     if probe is not None:
         spec = found.shared(spec, probe)
-    return job._replace(data_loader=spec, origins={**job.origins, **found.origins})
+    env = {**found.threads(), **job.env}  # what the job states wins
+    return job._replace(data_loader=spec, env=env, origins={**job.origins, **found.origins})
 
 
 class _Filled:
@@ -86,6 +110,25 @@ class _Filled:
         self.job = job
         self.tune = tune
         self.origins: dict[str, Origin] = {}
+
+    def started(self, spec: DataLoaderSpec) -> DataLoaderSpec:
+        """Return what all loaders share with the start method of the image's Python, where the job leaves it open."""
+        python = self.job.measured.python if self.job.measured else None
+        if python is None or states(self.job, None, "multiprocessing_context"):
+            return spec
+        method = default_start_method(python.version)
+        self._note("data_loader", {"multiprocessing_context": method}, python.span)
+        return spec._replace(multiprocessing_context=method)
+
+    def threads(self) -> dict[str, str]:
+        """Return torch's threads as variables, where tune found others than the plan has, and the job takes some."""
+        spec = self.job.data_loader
+        stated = spec.inject == "off" or any(states(self.job, each, "num_workers") for each in spec.loaders[:1])
+        if self.tune is None or self.tune.threads is None or stated:
+            return {}
+        opened = {name: str(self.tune.threads) for name in MATH if name not in self.job.env}
+        self.origins.update({f"env.{name}": Origin(KIND, self.tune.span) for name in opened})
+        return opened
 
     def shared(self, spec: DataLoaderSpec, probe: ProbeMeasurement) -> DataLoaderSpec:
         """Return what all loaders share."""

@@ -23,6 +23,8 @@ def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
     if parts and pickled and job.data_loader.multiprocessing_context != "fork":
         parts.append(f"tensors of the dataset {human_size(pickled)}")
     inner = "; ".join(parts) or ("no workers" if shm.loaders else "no DataLoader")
+    if parts and job.origin("data_loader.multiprocessing_context").kind == "default":
+        inner += ", assumed fork"
     of_all_ranks = f"{ranks} ranks × [{inner}]" if ranks > 1 and parts else inner
     others = [f"{each.name} {human_size(each.size)}" for each in job.shm_extra]
     others += [f"trainlaunch's own files {human_size(own)}"] if (own := own_bytes(job)) else []

@@ -9,11 +9,10 @@ from __future__ import annotations
 from trainlaunch.job.loader_spec import KIND
 from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.plan.launch_plan import Derived, LaunchPlan
-from trainlaunch.plan.lock_overrides import fresh_tune
+from trainlaunch.plan.lock_overrides import MATH, fresh_tune
 from trainlaunch.plan.shared_memory import WorkerNumbers, container_need, size_for_all_epochs
 from trainlaunch.units import counted, format_size
 
-MATH = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 # Libraries that a worker's own code calls; measured: OPENCV_FOR_THREADS_NUM is the one that OpenCV reads.
 IN_WORKERS = ("OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS", "OPENCV_FOR_THREADS_NUM")
 COMPILE = "TORCHINDUCTOR_COMPILE_THREADS"
@@ -63,8 +62,9 @@ def alike(threads: tuple[tuple[str, Derived], ...]) -> dict[Derived, list[str]]:
 
 def _own_value(job: JobSpec, name: str) -> Derived | None:
     """Return the job's own setting, which wins."""
-    text = job.env.get(name, "")
-    return Derived(int(text), "stated", str(job.origin(f"env.{name}"))) if text.isascii() and text.isdecimal() else None
+    text, origin = job.env.get(name, ""), job.origin(f"env.{name}")
+    how = "the fastest that `trainlaunch tune` found" if origin.kind == KIND else "stated"
+    return Derived(int(text), how, str(origin)) if text.isascii() and text.isdecimal() else None
 
 
 MIN_CPUS_FOR_WORKERS = 4  # CPU-only: below, a worker takes the CPU that trains (measured: 7 × slower on 1 CPU)

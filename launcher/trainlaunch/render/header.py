@@ -142,7 +142,10 @@ def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
     if from_lock:
         lock = lock_path(Path(job_file)).name
         yield f"{' and '.join(from_lock)} from {lock}, which `trainlaunch lock` writes."
-    if any(field.startswith("data_loader.") and origin.kind == "lock" for field, origin in plan.job.origins.items()):
+    filled = (
+        each for each, origin in plan.job.origins.items() if each.startswith("data_loader.") and origin.kind == "lock"
+    )
+    if any(each != "data_loader.multiprocessing_context" for each in filled):  # which the image's Python may have given
         lock = lock_path(Path(job_file)).name
         yield f"What data_loader leaves open is from {lock}, as `trainlaunch probe` or `tune` measured it."
     if any(each.needs_server_side for each in code_maps(plan).values()):

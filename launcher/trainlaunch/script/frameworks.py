@@ -208,4 +208,6 @@ def shared_settings(program: Program) -> dict[str, str]:
             value = Scope(program, source, source.function(call)).value(stated) if stated is not None else None
             if value and value.literal in allowed:
                 found[field] = str(value.literal)
+    if Calls(program).first("multiprocessing.spawn", of=("torch.",)):
+        found.setdefault("multiprocessing_context", "spawn")  # what its ranks were started by is their default
     return found

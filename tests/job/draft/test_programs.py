@@ -38,6 +38,27 @@ def test_torchrun_is_drafted_where_nothing_else_starts_the_ranks(tmp_path: Path,
     assert found == [block] * bool(block)
 
 
+@pytest.mark.parametrize(
+    ("starts", "lines"),
+    [
+        ("import torch.multiprocessing as mp\nmp.spawn(run, nprocs=2)\n", ["multiprocessing_context: spawn"]),
+        (
+            "import torch.multiprocessing as mp\nmp.set_start_method('fork')\nmp.spawn(run)\n",
+            ["multiprocessing_context: fork"],
+        ),
+        ("import shop\nshop.spawn(run)\n", []),
+        ("run(0)\n", []),
+    ],
+)
+def test_workers_of_ranks_that_mp_spawn_starts_are_spawned(tmp_path: Path, starts: str, lines: list[str]) -> None:
+    """A spawned process has spawn as its default; what the script sets itself is what it says."""
+    loop = "    for batch in DataLoader(data, 2, num_workers=2): pass\n"
+    run = f"from torch.utils.data import DataLoader\ndef run(rank):\n{loop}"
+    text = drafted(tmp_path, {"train.py": f"{run}{starts}"})
+    found = [each.strip().partition(" #")[0] for each in text.splitlines() if "multiprocessing_context" in each]
+    assert [each.strip() for each in found] == lines
+
+
 def test_one_gpu_leaves_the_block_a_comment(tmp_path: Path) -> None:
     """One process needs no launcher."""
     text = drafted(tmp_path, {"train.py": "from accelerate import Accelerator\nAccelerator()\n"}, gpus="1")

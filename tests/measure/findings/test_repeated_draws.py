@@ -69,3 +69,11 @@ def test_torch_that_a_script_seeds_alike_needs_no_line_but_one_less() -> None:
         "repeated-augmentation", generator="torch", how="equal", num_workers=2, **{"class": "torch.Generator"}
     )
     assert "drop the call of torch.manual_seed" in said.fix
+
+
+def test_an_epoch_that_never_changes_is_said_with_its_number() -> None:
+    """And the call that changes it."""
+    said = saying("epoch-never-set", epoch=0, epochs=3)
+    assert (said.code, said.severity) == ("TL731", Severity.WARNING)
+    assert said.message == "3 epochs began with epoch 0 of the DistributedSampler"
+    assert "sampler.set_epoch(epoch)" in said.fix

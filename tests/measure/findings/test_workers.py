@@ -75,13 +75,15 @@ def test_a_worker_that_hangs() -> None:
 
 def test_batches_that_are_kept() -> None:
     """The variable, how many, and the line that keeps copies."""
-    said = saying("kept-batches", name="outputs", at="train.py:6", held=100, batches=100, bytes=2**20, tensors=2)
+    whole = {"held": 100, "batches": 100, "bytes": 2**20, "tensors": 2, "storages": 200, "held_bytes": 100 << 20}
+    said = saying("kept-batches", name="outputs", at="train.py:6", **whole)
     assert (said.code, said.severity) == ("TL724", Severity.WARNING)
-    assert said.message == "outputs (train.py:6) holds 100 of 100 batches, 100 MiB of /dev/shm, and grows with each"
+    of_all = "holds 100 of 100 batches: 200 files, 100 MiB of /dev/shm, and more with each"
+    assert said.message == f"outputs (train.py:6) {of_all}"
     assert "outputs.append(batch.clone())" in said.fix
-    assert saying("kept-batches", name="", at="", held=20, batches=20, bytes=1, tensors=1).message.startswith(
-        "the script"
-    )
+    part = saying("kept-batches", name="", at="", **{**whole, "storages": 100, "held_bytes": 100 << 12})
+    of_part = "holds a part of 100 of 100 batches: 100 files, 400 KiB of /dev/shm, and more with each"
+    assert part.message == f"the script {of_part}"
 
 
 def test_a_dataset_that_workers_do_not_see_changed() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from trainlaunch.inside.tune.task import Setting
-from trainlaunch.measure.tune.result import Tuned, limit_of
+from trainlaunch.measure.tune.limit import limit_of
+from trainlaunch.measure.tune.result import Tuned
 from trainlaunch.measure.tune.trial import Trial, TunedLoader
 from trainlaunch.units import MIB
 

@@ -10,7 +10,7 @@ _TUNED = """
 import json, os, sys, time
 from trainlaunch_inside.marked import emit
 task = json.loads(os.environ["TRAINLAUNCH_TUNE"])
-own, given = [0, 2, None], task.get("setting")
+own, given = [0, 2, None, None], task.get("setting")
 print("its own words", flush=True)
 emit("tune-loader", {loader})
 def timed(setting):
@@ -20,7 +20,7 @@ def timed(setting):
     emit("tune-setting", {{"setting": setting, "rate": rate, "wait_share": 0.5, "batches": 9, "seconds": 1.0}})
 timed(given or own)
 for workers in task["space"]["workers"][1:] if {in_place} and not given else ():
-    timed([workers, 2, None])
+    timed([workers, 2, None, None])
 if {in_place} and not given:
     timed(own)
 emit("tune-end", {{"reason": "seconds" if given else "done"}})
@@ -31,7 +31,7 @@ LOADER = {
     "key": "train.py:9 DataLoader",
     "class": "DataLoader",
     "batch_size": 8,
-    "setting": [0, 2, None],
+    "setting": [0, 2, None, None],
     "changes_in_place": True,
     "reason": "",
     "cpus": 2.0,
@@ -54,8 +54,8 @@ def tuning(
 
 def answered(task: Mapping[str, Any], *, in_place: bool = True) -> list[dict[str, Any]]:
     """Return the records by which a process answers a task that finds two workers the fastest."""
-    given, own = task.get("setting"), [0, 2, None]
-    more = [[each, 2, None] for each in task["space"]["workers"][1:]] if in_place else []
+    given, own = task.get("setting"), [0, 2, None, None]
+    more = [[each, 2, None, None] for each in task["space"]["workers"][1:]] if in_place else []
     records: list[dict[str, Any]] = [{"kind": "tune-loader", **LOADER, "changes_in_place": in_place}]
     for setting in [given] if given else [own, *more, *([own] if in_place else [])]:
         rate = 10.0 + 10 * min(2, setting[0])

@@ -100,17 +100,19 @@ def test_what_the_script_reported_is_text(tmp_path: Path) -> None:
     assert "default-src 'none'" in page
 
 
-def test_a_script_on_cpus_with_one_setting_has_plots_of_what_was_measured(tmp_path: Path) -> None:
-    """No GPU, no counter of CPUs, one point: still a page."""
-    alone = trial(0, 3.0, pinned=None, gpu_busy=None, cpus_used=None, shm_peak=0)
-    page = report(tuned(trials=(alone,), best=alone.setting, confirmed=None, was=None))
-    seen = looked_at(page, tmp_path, width=360)
+def test_what_was_not_measured_has_no_plot_and_one_dot_is_none(tmp_path: Path) -> None:
+    """No GPU, no counter of CPUs; and of one setting alone there is a table."""
+    two = [trial(each, 3.0, pinned=None, gpu_busy=None, cpus_used=None, shm_peak=0) for each in (0, 1)]
+    shown = tuned(trials=tuple(two), best=two[0].setting, confirmed=None, was=None)
+    seen = looked_at(report(shown), tmp_path, width=360)
     assert [figure["title"].split(",")[0] for figure in seen["figures"]] == [
         "Throughput",
         "Waiting for batches",
         "/dev/shm",
     ]
-    assert all(len(figure["points"]) == 2 for figure in seen["figures"])
+    assert all(len(figure["points"]) == 3 for figure in seen["figures"])
+    alone = report(shown._replace(trials=(two[0],)))
+    assert looked_at(alone, tmp_path, width=360)["figures"] == []
 
 
 @pytest.mark.parametrize(("rate", "peak"), [(float(1 << 53), 1 << 53), (5e-324, 0), (0.0001, 1)])

@@ -92,3 +92,28 @@ def test_a_search_ends_within_its_time_and_takes_what_it_timed(rates: dict[int, 
     assert taken.rate >= max(medians(timed).values()) * ALIKE
     if left and len(timed) > 1:
         assert timed[-1].setting == Setting(own)
+
+
+THREADS = tuple((each, max(1, 2 - each)) for each in LADDER)
+MEASURED = {(0, 2): 34.0, (0, 1): 698.0, (1, 1): 247.0, (2, 1): 306.0, (4, 1): 220.0}  # tiny samples, 2 CPUs
+
+
+def test_no_workers_with_one_thread_are_always_timed() -> None:
+    """The second of all, also where there is time for no more; it is the fastest of tiny samples."""
+    space, first = SPACE._replace(threads=THREADS), Setting(0, threads=2)
+    timed = searched(lambda each: MEASURED.get((each.num_workers, each.threads or 0), 200.0), space, first=first)
+    assert timed[1].setting == Setting(0, threads=1)
+    assert chosen(timed).setting == Setting(0, threads=1)
+    short = searched(lambda _: 1.0, space, first=Setting(4, threads=2), left=1)
+    assert [each.setting for each in short] == [Setting(4, threads=2), Setting(0, threads=1)]
+
+
+def test_threads_vary_on_their_own() -> None:
+    """Beside the best workers, and beside the script's own with the best threads: each gain has its own timing."""
+    space, first = SPACE._replace(threads=THREADS, enough=8), Setting(1, threads=2)
+    timed = searched(lambda each: each.num_workers * 10.0 + 5 * min(4, each.threads or 0), space, first=first)
+    best = max(timed, key=lambda each: each.rate).setting
+    assert (best.num_workers, best.threads) == (16, 4)
+    assert first._replace(threads=4) in {each.setting for each in timed}
+    fixed = searched(lambda each: each.num_workers + 1.0, space._replace(threads=None))
+    assert {each.setting.threads for each in fixed} == {None}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from trainlaunch.errors import JobFileRejected, NotMeasured
 from trainlaunch.inside.tune.task import Setting, Space, next_setting
+from trainlaunch.measure.tune.html_report import report
 from trainlaunch.measure.tune.result import WIDTH, Tuned, summary, table, trial_line, tuned_document
 from trainlaunch.measure.tune.trial import RunEnd, trial_of
 from trainlaunch.measure.tune.tuning import Plans, Tuning, limited_space
@@ -75,7 +76,7 @@ class Script:
 
     def timed(self, take: Take, setting: Setting, rates: Mapping[int, float], *, last: bool = True) -> RunEnd:
         take({"kind": "tune-start", "rank": 0, "setting": list(setting)})
-        take({"kind": "tune-start", "rank": 1, "setting": [7, 7, None]})  # another rank's is nobody's
+        take({"kind": "tune-start", "rank": 1, "setting": [7, 7, None, None]})  # another rank's is nobody's
         if setting.num_workers in self.dies:
             return RunEnd(self.dies[setting.num_workers], "Bus error")
         take(self.record("setting", setting, rate=rates[setting.num_workers], wait_share=0.5, cpus_used=0.4))
@@ -116,13 +117,13 @@ def test_one_run_searches_and_two_confirm(tmp_path: Path) -> None:
     script = Script(RATES)
     tuned = searched(tmp_path, script)
     assert tuned.best == Setting(3)  # alike to 4 and 6, with fewer workers
-    assert [each.get("setting") for each in script.tasks] == [None, [3, 2, None], [0, 2, None]]
+    assert [each.get("setting") for each in script.tasks] == [None, [3, 2, None, None], [0, 2, None, None]]
     assert tuned.confirmed is not None
     assert tuned.was is not None
     assert (tuned.gain, tuned.takes_it) == (2.1, True)
     first = script.tasks[0]
     assert first["space"]["workers"] == [0, 1, 2, 3, 4, 6, 8]
-    assert first["threads"] == {"0": 2, "1": 1, "2": 1, "3": 1, "4": 1, "6": 1, "8": 1}
+    assert first["space"]["threads"] == [[0, 2], [1, 1], [2, 1], [3, 1], [4, 1], [6, 1], [8, 1]]
     assert first["own_cgroup"] is True
     assert dict(script.plans[1].threads)["OMP_NUM_THREADS"].value == 1
     assert dict(script.plans[2].threads)["OMP_NUM_THREADS"].value == 2
@@ -175,8 +176,8 @@ def test_where_the_loop_has_a_state_each_setting_has_a_run(tmp_path: Path) -> No
     script = Script(RATES, in_place=False)
     tuned = searched(tmp_path, script)
     asked = [each.get("setting") for each in script.tasks]
-    assert asked[:6] == [None, [1, 2, None], [2, 2, None], [3, 2, None], [4, 2, None], [6, 2, None]]
-    assert asked[-1] == [0, 2, None]
+    assert asked[:6] == [None, *([workers, 2, None, None] for workers in (1, 2, 3, 4, 6))]
+    assert asked[-1] == [0, 2, None, None]
     assert (tuned.best, tuned.confirmed and tuned.confirmed.fresh) == (Setting(3), True)
 
 
@@ -300,7 +301,7 @@ def test_the_table_fits_eighty_columns_and_the_document_has_it_all(tmp_path: Pat
         next(line for line in lines if line.split()[1:2] == ["3"])
     ]
     document = json.loads(json.dumps(tuned_document(tuned)))
-    assert document["chosen"] == {"num_workers": 3, "prefetch_factor": 2, "pin_memory": None}
+    assert document["chosen"] == {"num_workers": 3, "prefetch_factor": 2, "pin_memory": None, "threads": None}
     assert len(document["timings"]) == len(tuned.trials)
     assert document["limit"]["what"] == "io"
 
@@ -310,13 +311,13 @@ def test_the_table_fits_eighty_columns_and_the_document_has_it_all(tmp_path: Pat
     [
         {},
         {"setting": [1, 2], "rate": 1},
-        {"setting": [1, 2, None]},
-        {"setting": [-1, 2, None], "rate": 1.0},
-        {"setting": [True, 2, None], "rate": 1.0},
-        {"setting": [1, 2, "yes"], "rate": 1.0},
-        {"setting": [1, 2, None], "rate": float("nan")},
-        {"setting": [1, 2, None], "rate": float("inf")},
-        {"setting": [1, 2, None], "rate": "1"},
+        {"setting": [1, 2, None, None]},
+        {"setting": [-1, 2, None, None], "rate": 1.0},
+        {"setting": [True, 2, None, None], "rate": 1.0},
+        {"setting": [1, 2, "yes", None], "rate": 1.0},
+        {"setting": [1, 2, None, None], "rate": float("nan")},
+        {"setting": [1, 2, None, None], "rate": float("inf")},
+        {"setting": [1, 2, None, None], "rate": "1"},
         {"setting": {"a": 1}, "rate": 1.0},
     ],
 )
@@ -327,8 +328,33 @@ def test_records_that_are_none_are_left_out(record: dict[str, Any]) -> None:
 
 def test_figures_that_are_none_cost_only_themselves() -> None:
     """A rate is enough."""
-    odd = {"setting": [1, 2, None], "rate": 2.0, "shm_peak": -1, "cpus_used": "2", "wait_share": 7.0, "gpu_busy": [1]}
+    figures = {"shm_peak": -1, "cpus_used": "2", "wait_share": 7.0, "gpu_busy": [1]}
+    odd = {"setting": [1, 2, None, None], "rate": 2.0, **figures}
     trial = trial_of(odd, fresh=True)
     assert trial is not None
     assert (trial.shm_peak, trial.cpus_used, trial.wait_share, trial.gpu_busy) == (0, None, 1.0, None)
-    assert trial_of({"setting": [1, 2, None], "rate": 2.0, "shm_peak": MIB}, fresh=True) is not None
+    assert trial_of({"setting": [1, 2, None, None], "rate": 2.0, "shm_peak": MIB}, fresh=True) is not None
+
+
+def test_one_setting_alone_is_the_fastest_of_nothing(tmp_path: Path) -> None:
+    """It isn't called so, is not chosen, and has no star and no plots of one dot."""
+    alone = searched(tmp_path, Script(RATES), resources={"cpus": 2, "memory": "256Mi"})
+    assert not alone.compared
+    assert next(summary(alone)) == "nothing was compared: num_workers 0 is the only setting that was timed"
+    assert not any("fastest" in line for line in summary(alone))
+    assert not any(line.startswith("*") for line in table(alone))
+    assert tuned_document(alone)["chosen"] is None
+    assert "<svg" not in report(alone)
+    assert "<svg" in report(searched(tmp_path, Script(RATES)))
+
+
+def test_what_threads_bring_alone_is_told_apart(tmp_path: Path) -> None:
+    """Of 3 × as it is, 2 × came of the threads, with the script's own workers."""
+    rates = {Setting(0, threads=2): 10.0, Setting(0, threads=1): 20.0, Setting(2, threads=1): 30.0}
+    trials = tuple(made.trial(0, rate)._replace(setting=setting) for setting, rate in rates.items())
+    tuned = made.tuned(trials=trials, best=Setting(2, threads=1), confirmed=None, was=None, planned_threads=1)
+    assert (tuned.gain, tuned.gain_of_threads, tuned.own_threads) == (3.0, 2.0, None)
+    assert "1 threads beside num_workers 0 alone: 2.00 × as it is; the rest is the workers'" in list(summary(tuned))
+    assert tuned._replace(planned_threads=2).own_threads == 1
+    rows = [line.lstrip("*").split() for line in table(tuned)]
+    assert [each[2] for each in rows][1:] == ["1", "2", "1"]

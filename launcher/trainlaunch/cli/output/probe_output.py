@@ -48,7 +48,7 @@ class ProbeResult(NamedTuple):
     @property
     def findings(self) -> tuple[tuple[ProbeFinding, Diagnostic], ...]:
         """What is wrong with the script, in words, the most severe first."""
-        found = (*host_findings(self.plan.job, self.measured.loaders), *self.measured.findings)
+        found = (*host_findings(self.plan.job, self.measured), *self.measured.findings)
         said = [(each, diagnostic) for each in found if (diagnostic := diagnosed(each)) is not None]
         order = ("error", "warning", "info")
         return tuple(sorted(said, key=lambda each: order.index(each[1].severity.value)))
@@ -85,7 +85,8 @@ def _loaders(result: ProbeResult) -> str:
         return ""
     trains = next((each for each in measured.loaders if each.trains), measured.loaders[0])
     head = f"{trains.batches} batches in {measured.seconds:.1f} s"
-    alive = "alive together" if any(each.together_with for each in measured.loaders) else "in turn"
+    head += "" if measured.checks_seconds is None else f", checks {measured.checks_seconds:.1f} s"
+    alive = "in turn" if result.probe is not None and result.probe.loaders_run == "in_turn" else "alive together"
     alive = f", {alive}" if len(measured.loaders) > 1 else ""
     about = f"{plan.job.name} on {plan.target}: {head}, torch {measured.torch}, {trains.start_method}{alive}"
     rows = [_HEAD, *(_row(each) for each in measured.loaders)]
@@ -154,6 +155,8 @@ def _why_nothing(result: ProbeResult) -> str:
     if silent and len(result.measured.loaders) == len(result.plan.job.data_loader.loaders):
         problem = f": {silent[0].problem}" if silent[0].problem else ""
         return f"nothing is kept, since {silent[0].at} gave no batch{problem}"
+    if len(result.measured.loaders) < len(result.plan.job.data_loader.loaders):
+        return "nothing is kept, since a loader of the job file was not read"
     return "nothing is kept, since it can't be told which loader of the job file is which of the script"
 
 
@@ -184,6 +187,8 @@ def as_document(result: ProbeResult) -> dict[str, Any]:
         "job": result.plan.job.name,
         "target": result.plan.target,
         "ended": measured.reason or None,
+        "seconds": measured.seconds,
+        "checks_seconds": measured.checks_seconds,
         "loaders": [_loader_json(each) for each in measured.loaders],
         "findings": [*found, *({**_json(each), **no_defect} for each in result.problems)],
         "not_looked_for": list(measured.off),

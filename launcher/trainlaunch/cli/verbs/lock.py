@@ -41,6 +41,7 @@ USAGE = Usage(
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Ask the engine for all jobs, then write each one's lock or compare it."""
+    from trainlaunch.committed.lock_writer import known_facts
     from trainlaunch.job.reading.lock_reader import lock_elsewhere
     from trainlaunch.policy import stated_images
     from trainlaunch.run.docker.client import Engine, find_endpoint
@@ -53,7 +54,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         raise UsageError(elsewhere)
     images = {job: stated_images(job, policy=args.policy, reach=reach_of(args)) for job in jobs}
     with contextlib.closing(Engine(find_endpoint())) as engine:
-        facts = {job: facts_of(engine, images[job]) for job in jobs}  # before anything is written
+        facts = {  # before anything is written
+            job: facts_of(engine, images[job], known_facts(job), ask=not args.check) for job in jobs
+        }
     return max((_locked(job, facts[job], streams, check=args.check) for job in jobs), default=0)
 
 

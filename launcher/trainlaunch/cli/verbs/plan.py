@@ -24,7 +24,7 @@ from trainlaunch.job.loader_spec import KIND
 from trainlaunch.job.spec import Origin
 from trainlaunch.plan.instrumentation import HEARTBEAT, OVERRIDING, WORKERS
 from trainlaunch.plan.launch_plan import Derived, LaunchPlan, SharedMemory
-from trainlaunch.plan.lock_overrides import fresh_probe, fresh_tune
+from trainlaunch.plan.lock_overrides import fresh_probe, fresh_tune, start_method_derivation
 from trainlaunch.plan.shm_sum_text import multi_epoch_derivation, need_derivation
 from trainlaunch.plan.workers_and_threads import alike
 from trainlaunch.rules import check_plan
@@ -57,6 +57,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     return 0
 
 
+_START_METHOD = "data_loader.multiprocessing_context"
+
+
 def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     """Yield (what, value, derivation, origin)."""
     job, shm = plan.job, plan.shm
@@ -78,6 +81,9 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     yield _derived("ranks", plan.ranks)
     yield from _shutdown_rows(plan)
     yield _derived("num_workers", plan.num_workers)
+    if any(each.workers for each in shm.loaders):
+        origin = str(job.origin(_START_METHOD))
+        yield "start method", job.data_loader.multiprocessing_context, start_method_derivation(job), origin
     need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
     sized_by = str(_sized_by(plan))
     yield "shm need", need, need_derivation(job, shm, plan.ranks.value), sized_by
@@ -208,6 +214,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "ranks": plan.ranks.value,
         "num_workers": plan.num_workers.value,
         "auto_workers": plan.auto_workers,
+        "start_method": job.data_loader.multiprocessing_context,
         "cpus": None if job.resources.cpus is None else format_cpus(job.resources.cpus),
         "memory": {"limit": plan.memory.limit, "working_set": plan.memory.working_set.value},
         "gpus": {"count": plan.gpus.count, "ids": list(plan.gpus.ids), "all": plan.gpus.all, "vendor": vendor},
@@ -272,6 +279,8 @@ def _derivations(plan: LaunchPlan) -> dict[str, dict[str, str]]:
         **{f"threads.{name}": threads for name, threads in plan.threads},
     }
     told = {name: {"derivation": each.derivation, "origin": each.origin} for name, each in numbers.items()}
+    origin = job.origin(_START_METHOD)
+    told["start_method"] = {"derivation": start_method_derivation(job), "origin": str(origin)}
     for field in ("image", "image_entrypoint"):
         origin = plan.job.origin(field)
         derivation = {"lock": "locked", "default": "not stated"}.get(origin.kind, "stated")

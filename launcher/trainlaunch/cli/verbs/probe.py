@@ -21,7 +21,7 @@ from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.run_output import Screen, say_diagnoses
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED
 from trainlaunch.job.spec import JobSpec
@@ -58,8 +58,8 @@ USAGE = Usage(
         "trainlaunch probe job.yaml --through --batches 8 --target kubernetes -o json",
     ),
     exit_codes=(
-        "0 measured and nothing wrong, 1 findings, no loader measured or a bad job file, 2 usage, 3 target "
-        "unavailable, 70 a bug of ours, 130 interrupted"
+        "0 measured and nothing wrong, or nothing but warnings and kept by --write, 1 findings, no loader measured or "
+        "a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
     ),
     arguments=measuring_arguments(
         WHAT_RUNS,
@@ -75,7 +75,7 @@ USAGE = Usage(
             type=_from_one,
             default=SECONDS,
             metavar="T",
-            help=f"at most so long after the first batch was asked for (default: {SECONDS})",
+            help=f"of batches, at most; checks of what was seen come on top (default: {SECONDS})",
         ),
         argument("--through", action="store_true", help="let the script come to its end, each loop cut to N batches"),
     ),
@@ -120,9 +120,11 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     )
     planned = plan_job(job)
     late = (planned.job.active_deadline or 0) + AFTER_DEADLINE
-    asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through, "deadline": late})
+    asked = {"batches": args.batches, "seconds": args.seconds, "through": args.through, "deadline": late}
+    if not planned.target_record.enforces_limits and planned.memory.limit is not None:
+        asked["memory"] = planned.memory.limit
     return planned._replace(
-        inside=planned.inside.with_part(PROBE, ("TRAINLAUNCH_PROBE", asked)), measures=plan.job.name
+        inside=planned.inside.with_part(PROBE, ("TRAINLAUNCH_PROBE", json.dumps(asked))), measures=plan.job.name
     )
 
 
@@ -168,7 +170,8 @@ def _told(
         return 0
     if failed is not None:
         return failed.exit_code
-    return EXIT_FINDINGS if result.problems or result.findings or probe is None else 0
+    said = [found for _, found in result.findings if written is None or found.severity is Severity.ERROR]
+    return EXIT_FINDINGS if result.problems or said or probe is None else 0
 
 
 def _kept(args: argparse.Namespace, probe: ProbeMeasurement | None) -> tuple[Path | None, LaunchError | None]:
@@ -214,8 +217,10 @@ _WHY = "probe follows torch's DataLoader from inside the script, and measures th
 
 def _explain(ran: MeasuringRun, measured: Measurement, streams: Streams) -> None:
     """Say why a script died that did not come to its end, or that it failed after all that was measured."""
-    if measured.reason == "script" and ran.exit_code:
+    if measured.reason == "script" and ran.exit_code and measured.checks_seconds is not None:
         streams.say(f"trainlaunch: the script itself ended with exit code {ran.exit_code}")
+    if measured.reason and measured.checks_seconds is None:
+        streams.say("trainlaunch: the run ended while probe looked for defects; what it had read of batches stands")
     if ran.evidence is None or measured.reason or not ran.exit_code:
         return
     say_diagnoses(ran.evidence, streams, streams.say)

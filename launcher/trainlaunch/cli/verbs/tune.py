@@ -21,10 +21,11 @@ from trainlaunch.cli.output.streams import Streams, style_of, wrapped
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, LaunchError, UsageError
+from trainlaunch.exit_codes import EXIT_FINDINGS
 from trainlaunch.job.loader_spec import Tune
 from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.lock_overrides import fresh_tune, input_of, states
+from trainlaunch.plan.lock_overrides import MATH, fresh_tune, input_of, states
 from trainlaunch.rules.sources.deciding_workers import UNKNOWN, deciding_workers
 from trainlaunch.units import UnreadableValue, format_duration, parse_duration
 
@@ -47,8 +48,8 @@ USAGE = Usage(
         "trainlaunch tune job.yaml",
         "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
     ),
-    exit_codes="0 timed, 1 nothing could be timed or a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, "
-    "130 interrupted",
+    exit_codes="0 timed, 1 nothing could be timed or compared, or a bad job file, 2 usage, 3 target unavailable, "
+    "70 a bug of ours, 130 interrupted",
     arguments=measuring_arguments(
         WHAT_RUNS,
         argument(
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     tuned = _tuned(args, plan, streams, budget)
     written, failed = _saved(args, plan, tuned, streams)
     _tell(tuned, WrittenResult(plan, written, failed), args, streams)
-    return failed.exit_code if failed else 0
+    return failed.exit_code if failed else 0 if tuned.compared else EXIT_FINDINGS
 
 
 def _seconds(text: str) -> int:
@@ -147,7 +148,8 @@ def _setting_sets(plan: LaunchPlan, setting: Setting) -> list[str]:
     if setting.pin_memory is not None:
         values["pin_memory"] = str(setting.pin_memory).lower()
     trains = plan.job.data_loader.loaders[0].name
-    return [f"{plan.job.loader_field(trains, name)}={value}" for name, value in values.items()]
+    threads = [] if setting.threads is None else [f"env.{name}={setting.threads}" for name in MATH]
+    return [*(f"{plan.job.loader_field(trains, name)}={value}" for name, value in values.items()), *threads]
 
 
 def _with_sets(args: argparse.Namespace, sets: Sequence[str]) -> LaunchPlan:
@@ -171,7 +173,7 @@ def _saved(
 
     written = None
     try:
-        written = _kept(args, plan, tuned) if args.write else None
+        written = _kept(args, plan, tuned) if args.write and tuned.compared else None
         if args.html is not None:
             replace_file(args.html, report(tuned))
             streams.say(f"wrote {args.html}")
@@ -183,7 +185,7 @@ def _saved(
 def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     """Keep the result in the lock beside the job file and return its path."""
     best = tuned.best
-    found = Tune(input_of(plan.job), plan.job.resources.cpus, best.num_workers, best.prefetch_factor)
+    found = Tune(input_of(plan.job), plan.job.resources.cpus, best.num_workers, best.prefetch_factor, tuned.own_threads)
     return keep_tune(Path(args.job), plan.target, found)
 
 
@@ -235,12 +237,14 @@ def _advice(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace) -> Iter
         wins = f"; what is stated wins, delete it: {stated}" if stated else ""
         yield f"wrote {kept.lock}: plan, render and up use it for target {kept.plan.target}{same}{wins}"
         return
-    if best != tuned.as_it_is:
+    if best != tuned.as_it_is and tuned.compared:
         typed = f"num_workers: {best.num_workers}" + f", prefetch_factor: {best.prefetch_factor}" * bool(
             best.num_workers
         )
         lock = "" if any(_stated(kept.plan.job)) else "add --write, or "  # what is stated wins over the lock
-        yield f"keep it: {lock}write `data_loader: {{{typed}}}` in the job file"
+        env = ", ".join(f'{name}: "{tuned.own_threads}"' for name in MATH)
+        threads = f" and `env: {{{env}}}`" if tuned.own_threads is not None else ""
+        yield f"keep it: {lock}write `data_loader: {{{typed}}}`{threads} in the job file"
 
 
 def _stated(job: JobSpec) -> Iterator[tuple[str, Origin]]:

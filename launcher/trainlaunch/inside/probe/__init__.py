@@ -141,6 +141,7 @@ class Probe:
             self.guarded(self.loops.leaves)
         if found is not None:
             self.guarded(self.loops.returns, found, batch, time.perf_counter() - begun)
+            self.guarded(self.ending.came)
         return batch
 
 

@@ -33,7 +33,9 @@ _SECONDS = 10.0
 
 
 class Settings(NamedTuple):
-    """The script ends after `batches` of the loader that trains, or `seconds` after its first batch was asked for.
+    """The script ends after `batches` of the loader that trains, or `seconds` after its first batch came.
+
+    That may take as long, too: a first batch that is later ends it.
 
     `through`: the script goes on to its own end, and each of its loops is cut to `batches`. `deadline`: seconds after
     torch was imported at which it ends anyhow, 0 for none: whoever started it may be gone.
@@ -58,6 +60,7 @@ class Ending:
         self._loops = loops
         self._settings = settings
         self._begun: float | None = None
+        self._came: float | None = None  # when the first batch did
         self._once = threading.Lock()
         self._leave_at = math.inf  # time.monotonic() at which the process ends, whatever it still does
 
@@ -77,6 +80,10 @@ class Ending:
         if not self._settings.through and seen.trained and seen.batches >= self._settings.batches:
             self._exit("batches")
 
+    def came(self) -> None:
+        """A batch came: from the first one on, the seconds of batches count."""
+        self._came = self._came or time.monotonic()
+
     def ends(self) -> None:
         """Report at the script's own end."""
         if self._begun is not None and self._loops.pid == os.getpid() and self._once.acquire(blocking=False):
@@ -85,7 +92,8 @@ class Ending:
             self._leave_at = math.inf
 
     def _late(self) -> bool:
-        return self._begun is not None and time.monotonic() - self._begun > self._settings.seconds
+        since = self._came or self._begun
+        return since is not None and time.monotonic() - since > self._settings.seconds
 
     def _watch(self) -> None:
         """End a script that asks for no batch any more, or waits for one."""
@@ -114,6 +122,8 @@ class Ending:
     def _report(self, reason: str) -> None:
         self._loops.paused = True
         self._loops.collect()
+        now = time.monotonic()
+        facts = {"reason": reason, "seconds": now - (self._begun or now)}
         trains = _trains(self._loops.seen)
         unseen = self._loops.never_iterated(_loaders_alive()) if rank() == 0 else []
         for seen in self._loops.seen:
@@ -124,10 +134,11 @@ class Ending:
                 _guarded("batches", seen, lambda seen=seen: _directly(seen, self._loops.seen))
             for seen in (*self._loops.seen, *unseen):
                 _guarded("dataset", seen, lambda seen=seen: [("dataset", loader_facts.dataset(seen))])
-            for kind, facts in checks.run((*self._loops.seen, *unseen)):
-                emit(kind, facts)
+            emit("batches-end", facts)
+            for kind, found in checks.run((*self._loops.seen, *unseen)):
+                emit(kind, found)
         self._loops.results.remove()
-        emit("end", {"reason": reason, "seconds": time.monotonic() - (self._begun or 0.0)})
+        emit("end", {**facts, "checks_seconds": time.monotonic() - now})
 
 
 def end_late(seconds: float) -> None:

@@ -13,6 +13,7 @@ import torch
 
 from trainlaunch.inside.code_places import caller
 from trainlaunch.inside.probe.base.loader_stats import Fetched, LoaderStats, length_of, notice
+from trainlaunch.inside.probe.base.own_loaders import distributed_order, is_shuffled
 from trainlaunch.inside.probe.base.training_hooks import watch_batchnorm
 from trainlaunch.inside.probe.base.worker_results import Results
 
@@ -51,7 +52,10 @@ class Loops:
         self._places[loader] = caller()
 
     def never_iterated(self, alive: list[Any]) -> list[LoaderStats]:
-        """Return those of `alive` whose dataset no loop has touched, numbered on, as if alive beside all others."""
+        """Return those of `alive` that no loop has read, numbered on, as if alive beside all others.
+
+        A library builds a script's loader anew, over the same dataset: that is no other loader.
+        """
         touched = [dataset for each in self.seen for dataset in (each.dataset, getattr(each.dataset, "dataset", None))]
         own = (each for each in alive if each not in self._inherited)
         found = [each for each in own if not any(each.dataset is one for one in touched) or self._is_other_part(each)]
@@ -65,9 +69,11 @@ class Loops:
         return new
 
     def _is_other_part(self, loader: Any) -> bool:
-        """Whether a loader shares a dataset with those that ran, and takes none of their samples."""
-        same = [each for each in self.seen if each.dataset is loader.dataset]
-        return bool(same) and all(_are_apart(each.sampler, getattr(loader, "sampler", None)) for each in same)
+        """Whether a loader shares a dataset with those that ran, and takes other samples, or takes them otherwise."""
+        same, own = [each for each in self.seen if each.dataset is loader.dataset], LoaderStats(0, loader, "")
+        return bool(same) and all(
+            _are_apart(each.sampler, own.sampler) or _batches_otherwise(each, own) for each in same
+        )
 
     def begins(self, iterator: Any, loader: Any) -> None:
         """Note that an iterator is built, unless the dataset or a check of ours builds it."""
@@ -139,6 +145,7 @@ class Loops:
         opened.open = True
         opened.count = 0
         opened.seen.passes.append(0)
+        opened.seen.orders.append(distributed_order(opened.seen))
 
     def leaves(self) -> None:
         """Note that __next__ is left, however."""
@@ -233,6 +240,13 @@ def _are_apart(one: Any, other: Any) -> bool:
         return not set.intersection(*({int(index) for index in itertools.islice(each, _INDICES)} for each in chosen))
     except (TypeError, ValueError):  # none, or keys of another kind
         return False
+
+
+def _batches_otherwise(one: LoaderStats, other: LoaderStats) -> bool:
+    """Whether two loaders differ in batch size or order as a library's copy never differs from the script's own."""
+    sizes = (one.batch_size, other.batch_size)
+    plain = all(type(each.batch_sampler) is torch.utils.data.BatchSampler for each in (one, other))
+    return (None not in sizes and sizes[0] != sizes[1]) or (plain and is_shuffled(one) != is_shuffled(other))
 
 
 def _outstanding(iterator: Any, of: Pass) -> int:

@@ -44,11 +44,16 @@ def ranks() -> tuple[int, int]:
 
 
 def setting_of(loader: Any) -> Setting:
-    """Return the setting that a loader has; pinning is left out where no GPU is used."""
+    """Return the setting that a loader has, without threads; pinning is left out where no GPU is used."""
     import torch
 
     pinned = bool(loader.pin_memory) if torch.cuda.is_available() else None
     return Setting(loader.num_workers, loader.prefetch_factor or 2, pinned)
+
+
+def torch_threads() -> int:
+    """Return how many threads torch computes with; also while torch is being imported."""
+    return int(sys.modules["torch"]._C.get_num_threads())
 
 
 def apply_setting(loader: Any, setting: Setting, timeout: float) -> None:

@@ -13,27 +13,31 @@ GAIN = 1.03  # what counts as faster: less is noise
 CLOSE = 0.93  # of the best rate: timed once more
 ALIKE = 0.98  # of the best rate: fewer workers are taken
 RETIMED = 3
+MOST_THREADS = 4  # numbers of threads beside the best workers
 
 
 class Setting(NamedTuple):
-    """Arguments of a DataLoader; `pin_memory` None leaves the script's own."""
+    """Arguments of a DataLoader, and torch's `threads` beside it; None leaves the script's own pinning or threads."""
 
     num_workers: int
     prefetch_factor: int = 2
     pin_memory: bool | None = None
+    threads: int | None = None
 
 
 class Space(NamedTuple):
     """What may be tried: numbers of workers in rising order, more prefetching, and the other pinning.
 
     `prefetch` are factors, each with the most workers that it may have. `enough` workers keep all CPUs of a rank busy:
-    up to there more are tried whatever the fewer gave.
+    up to there more are tried whatever the fewer gave. `threads` are torch's by the number of workers as the plan sets
+    them, empty where it sets none; None: the job sets its own, which nobody changes.
     """
 
     workers: tuple[int, ...]
     prefetch: tuple[tuple[int, int], ...]
     pinning: bool
     enough: int
+    threads: tuple[tuple[int, int], ...] | None = None
 
 
 class Task(NamedTuple):
@@ -41,8 +45,8 @@ class Task(NamedTuple):
 
     Without `setting` the loader is found, timed as the script has it, and then the space is searched under its loop
     where that is safe; of `seconds` since the process began it leaves what two more runs take. With one, `loader` gets
-    it and nothing else is timed. `each` is how many seconds a setting is timed. `threads` are torch's own by the number
-    of workers, if the plan sets them; `own_cgroup`: the counters of the cgroup are this job's alone.
+    it and nothing else is timed. `each` is how many seconds a setting is timed. `own_cgroup`: the counters of
+    the cgroup are this job's alone.
     """
 
     each: float
@@ -50,7 +54,6 @@ class Task(NamedTuple):
     space: Space
     setting: Setting | None = None
     loader: str | None = None
-    threads: dict[int, int] = {}  # noqa: RUF012 - nobody changes it
     own_cgroup: bool = False
 
 
@@ -65,10 +68,10 @@ def task_of(values: dict[str, Any]) -> Task:
             tuple((factor, most) for factor, most in space["prefetch"]),
             space["pinning"],
             space["enough"],
+            None if space["threads"] is None else tuple((workers, count) for workers, count in space["threads"]),
         ),
         setting=Setting(*setting) if setting else None,
         loader=values.get("loader"),
-        threads={int(workers): count for workers, count in values.get("threads", {}).items()},
         own_cgroup=values.get("own_cgroup", False),
     )
 
@@ -88,9 +91,12 @@ def next_setting(space: Space, timed: Sequence[Timed], left: int) -> Setting | N
     first = timed[0].setting
     if left <= 0 or (len(timed) > 1 and timed[-1].setting == first):
         return None
+    alone = _single_thread(space, timed)
+    if alone is not None:
+        return alone
     reserved = 1 + min(RETIMED, (left + len(timed)) // 5)  # settings' time that is kept for the last stages
     if left > reserved and len({each.setting for each in timed}) == len(timed):
-        for stage in (_more_workers, _between, _more_prefetch, _other_pinning):
+        for stage in (_more_workers, _between, _more_prefetch, _other_threads, _threads_alone, _other_pinning):
             found = stage(space, timed)
             if found is not None:
                 return found
@@ -115,19 +121,39 @@ def medians(timed: Sequence[Timed]) -> dict[Setting, float]:
     return {setting: median(each) for setting, each in rates.items()}
 
 
-def _rates(timed: Sequence[Timed], prefetch: int) -> dict[int, float]:
-    """Return the rates by workers of the settings that differ from the first in workers alone."""
-    pinned = timed[0].setting.pin_memory
-    return {
-        setting.num_workers: rate
-        for setting, rate in medians(timed).items()
-        if setting.pin_memory == pinned and (setting.prefetch_factor == prefetch or not setting.num_workers)
-    }
+def _single_thread(space: Space, timed: Sequence[Timed]) -> Setting | None:
+    """Return no workers with one thread: a process that neither waits for another nor for threads of its own."""
+    first = timed[0].setting
+    alone = first._replace(num_workers=0, threads=1)
+    known = first.threads is None or 0 not in space.workers or any(each.setting == alone for each in timed)
+    return None if known else alone
+
+
+def _with_workers(space: Space, first: Setting, workers: int) -> Setting:
+    """Return the script's own setting with other workers, and with the threads that the plan has beside them."""
+    planned = dict(space.threads or ()).get(workers, first.threads)
+    return first._replace(num_workers=workers, threads=None if first.threads is None else planned)
+
+
+def _best_by_workers(timed: Sequence[Timed]) -> dict[int, Setting]:
+    """Return the fastest setting of each number of workers, of those with the first's prefetching and pinning."""
+    first, found = timed[0].setting, {}  # type: Setting, dict[int, Setting]
+    rates = medians(timed)
+    for setting in sorted(rates, key=lambda each: rates[each]):
+        if (setting.prefetch_factor, setting.pin_memory) == (first.prefetch_factor, first.pin_memory):
+            found[setting.num_workers] = setting
+    return found
+
+
+def _rates(timed: Sequence[Timed]) -> dict[int, float]:
+    """Return their rates by workers."""
+    rates = medians(timed)
+    return {workers: rates[setting] for workers, setting in _best_by_workers(timed).items()}
 
 
 def _more_workers(space: Space, timed: Sequence[Timed]) -> Setting | None:
     first = timed[0].setting
-    rates = _rates(timed, first.prefetch_factor)
+    rates = _rates(timed)
     for workers in space.workers:
         if workers in rates:
             continue
@@ -136,14 +162,14 @@ def _more_workers(space: Space, timed: Sequence[Timed]) -> Setting | None:
             before = max(rates[each] for each in lower[:-2])
             if max(rates[each] for each in lower[-2:]) < before * GAIN:
                 return None
-        return first._replace(num_workers=workers)
+        return _with_workers(space, first, workers)
     return None
 
 
 def _between(space: Space, timed: Sequence[Timed]) -> Setting | None:
     """Return a number of workers halfway to a neighbour of the best one."""
     first = timed[0].setting
-    rates = _rates(timed, first.prefetch_factor)
+    rates = _rates(timed)
     stepped = {*space.workers, first.num_workers}
     if set(rates) - stepped and len(set(rates) - stepped) >= 2:
         return None
@@ -154,32 +180,50 @@ def _between(space: Space, timed: Sequence[Timed]) -> Setting | None:
         if low >= 0 and high < len(tried) and tried[high] - tried[low] > 1:
             middle = (tried[low] + tried[high]) // 2
             if middle not in rates:
-                return first._replace(num_workers=middle)
+                return _with_workers(space, first, middle)
     return None
 
 
-def _best_workers(timed: Sequence[Timed]) -> int:
-    rates = _rates(timed, timed[0].setting.prefetch_factor)
-    return max(rates, key=lambda each: rates[each])
+def _best_workers(timed: Sequence[Timed]) -> Setting:
+    rates = _rates(timed)
+    return _best_by_workers(timed)[max(rates, key=lambda each: rates[each])]
 
 
 def _more_prefetch(space: Space, timed: Sequence[Timed]) -> Setting | None:
     """Return the best number of workers with more prefetching, as long as that brought something."""
-    first, rates = timed[0].setting, medians(timed)
-    workers = _best_workers(timed)
-    if not workers:
+    rates, best = medians(timed), _best_workers(timed)
+    if not best.num_workers:
         return None
-    before = rates[first._replace(num_workers=workers)]
+    before = rates[best]
     for prefetch, most in space.prefetch:
-        if prefetch <= first.prefetch_factor or workers > most:
+        if prefetch <= best.prefetch_factor or best.num_workers > most:
             continue
-        setting = first._replace(num_workers=workers, prefetch_factor=prefetch)
+        setting = best._replace(prefetch_factor=prefetch)
         if setting not in rates:
             return setting
         if rates[setting] < before * GAIN:
             return None
         before = rates[setting]
     return None
+
+
+def _other_threads(space: Space, timed: Sequence[Timed]) -> Setting | None:
+    """Return the best setting with one thread, or with half or twice as many, as long as that is faster."""
+    rates = medians(timed)
+    best = max(rates, key=lambda each: rates[each])
+    threads = best.threads
+    if threads is None or sum(each._replace(threads=threads) == best for each in rates) > MOST_THREADS:
+        return None
+    most = max(space.enough, timed[0].setting.threads or 1)
+    others = (best._replace(threads=each) for each in (1, threads * 2, threads // 2) if 1 <= each <= most)
+    return next((each for each in others if each not in rates), None)
+
+
+def _threads_alone(space: Space, timed: Sequence[Timed]) -> Setting | None:
+    """Return the script's own setting with the best one's threads, so that it shows what these bring alone."""
+    first, rates = timed[0].setting, medians(timed)
+    alone = first._replace(threads=max(rates, key=lambda each: rates[each]).threads)
+    return None if alone in rates else alone
 
 
 def _other_pinning(space: Space, timed: Sequence[Timed]) -> Setting | None:

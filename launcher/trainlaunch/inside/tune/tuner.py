@@ -20,6 +20,7 @@ from trainlaunch.inside.tune.safety import (
     ranks,
     reason_against,
     shutdown_workers,
+    torch_threads,
     worker_pids,
 )
 from trainlaunch.inside.tune.task import Setting, Task, Timed, next_setting
@@ -51,6 +52,7 @@ class Tuner:
         self._in_place = False  # whether other iterators may take the place of the script's own
         self._building = False  # whether it is this that builds an iterator now, and not the script
         self._begun = self._until = 0.0
+        self._threads_at_start = torch_threads()
         self._gives_up = 0.0  # when no loader is looked for any more; 0 before the first batch
         self._begin_process()
         atexit.register(self._script_ended)
@@ -76,7 +78,7 @@ class Tuner:
         loop = self._loop(loader)
         if self._task.setting is not None and loop.key == self._task.loader:
             apply_setting(loader, self._task.setting, loop.timeout)
-            self._set_threads(self._task.setting)
+            _set_threads(self._task.setting)
 
     def built(self, iterator: Any, loader: Any) -> None:
         """Remember whose iterator it is; the one that trains begins an epoch."""
@@ -117,7 +119,7 @@ class Tuner:
             self._watches = True
             watch_optimizers(self)
         if loader not in self._loops:
-            made, target = Loop(loader), self._target
+            made, target = Loop(loader, self._own_threads()), self._target
             same = target is not None and target.key == made.key  # a script may build it anew for each epoch
             self._loops[loader] = target if same and target else made
         return self._loops[loader]
@@ -207,7 +209,7 @@ class Tuner:
         self._begin(setting)
         assert self._target is not None  # noqa: S101 - for the type checker
         apply_setting(self._loader, setting, self._target.timeout)
-        self._set_threads(setting)
+        _set_threads(setting)
         self._build_or_fail()
 
     def _build_or_fail(self) -> None:
@@ -233,13 +235,10 @@ class Tuner:
         finally:
             self._outer = outer  # also where building failed halfway
 
-    def _set_threads(self, setting: Setting) -> None:
-        """Give the step the threads that the plan gives it beside so many workers, unless the script has its own."""
-        import torch
-
-        threads = self._task.threads.get(setting.num_workers)
-        if threads is not None and torch.get_num_threads() in {*self._task.threads.values()}:
-            torch.set_num_threads(threads)
+    def _own_threads(self) -> int | None:
+        """Return torch's threads as the variables or the CPUs set them; None where the job or the script does."""
+        now = torch_threads()
+        return now if self._task.space.threads is not None and now == self._threads_at_start else None
 
     def _script_ended(self) -> None:
         if os.getpid() != self._pid or ranks()[0] or not self._loops:
@@ -260,7 +259,16 @@ class Tuner:
                 stream.flush()
         while ranks()[1] > 1:
             time.sleep(1)
+        if self._inner is not None:  # a worker that is killed while it makes a batch leaves a file of it
+            shutdown_workers(self._loader, self._inner)
         os._exit(0)
+
+
+def _set_threads(setting: Setting) -> None:
+    import torch
+
+    if setting.threads is not None:
+        torch.set_num_threads(setting.threads)
 
 
 def _stays(iterator: Any) -> bool:

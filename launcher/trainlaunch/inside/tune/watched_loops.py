@@ -92,10 +92,10 @@ def watch_optimizers(watcher: Watcher) -> None:
 class Loop:
     """One loader, from its first iterator on."""
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, threads: int | None) -> None:
         self.place = caller()
         self.timeout = loader.timeout
-        self.own = setting_of(loader)
+        self.own = setting_of(loader)._replace(threads=threads)
         self.batches = self.trained = self._steps = 0
         self._since = time.monotonic()
         names = (type(each).__name__ for each in (loader, loader.dataset, loader.sampler))

@@ -12,7 +12,7 @@ from trainlaunch.diagnostics import Diagnostic, Report, Span
 from trainlaunch.did_you_mean import closest
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.fields.table import JOB, default
-from trainlaunch.job.reading.lock_reader import Lock, locked, read_lock
+from trainlaunch.job.reading.lock_reader import Lock, image_python, locked, read_lock
 from trainlaunch.job.reading.precedence import apply_sets, merged, split
 from trainlaunch.job.reading.spec_builder import job_spec
 from trainlaunch.job.spec import JobSpec, Measured
@@ -90,8 +90,8 @@ def read_job(
     if len(report):
         raise JobFileRejected(report.sorted())
     again = functools.partial(read_job, path, sets=sets, layer_of=layer_of, reach=reach)
-    measured = lock and _measured(lock, chosen, again)
-    spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)._replace(code=code, measured=measured)
+    spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)
+    spec = spec._replace(code=code, measured=lock and _measured(lock, spec, laid, again))
     if values.get("patches"):
         from trainlaunch.job.patch import patch_of  # few jobs have some
 
@@ -99,14 +99,15 @@ def read_job(
     return spec._replace(policy=ruled.constraints_for(laid)) if ruled else spec
 
 
-def _measured(lock: Lock, target: str, read: Callable[..., JobSpec]) -> Measured | None:
-    """Return what was measured of a job for `target`, and the job as it is where it was probed; None for nothing."""
-    probe, tune, probed = lock.probe, lock.tunes.get(target), None
+def _measured(lock: Lock, job: JobSpec, tree: MappingNode, read: Callable[..., JobSpec]) -> Measured | None:
+    """Return what was measured of `job`, whose tree this is, and the job where it was probed; None for nothing."""
+    python = image_python(tree, lock) if job.target_record.starts_container else None
+    probe, tune, probed = lock.probe, lock.tunes.get(job.target), None
     if probe is None:
-        return Measured(None, tune, None) if tune else None
+        return Measured(None, tune, None, python) if tune or python else None
     with contextlib.suppress(JobFileRejected):
         probed = read(target=probe.target, use_lock=False)
-    return Measured(probe, tune, probed)
+    return Measured(probe, tune, probed, python)
 
 
 def _laid(ruled: Layer, job: MappingNode, target: str, sets: Sequence[str], report: Report) -> MappingNode:

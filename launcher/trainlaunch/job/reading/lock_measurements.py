@@ -52,13 +52,14 @@ def tunes_of(node: Node) -> dict[str, Tune]:
 
 
 def _tune(node: Node) -> Tune:
-    facts = _mapping(node, {"input", "cpus", "num_workers", "prefetch_factor"})
+    facts = _mapping(node, {"input", "cpus", "num_workers", "prefetch_factor"}, optional={"threads"})
     cpus = facts["cpus"]
     return Tune(
         input=_text(facts["input"]),
         cpus=None if isinstance(cpus, ScalarNode) and cpus.null else _cpus(cpus),
         num_workers=_number(facts["num_workers"]),
         prefetch_factor=_number(facts["prefetch_factor"], least=1),
+        threads=_number(facts["threads"], least=1) if "threads" in facts else None,
         span=node.span,
     )
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Report, Span
 from trainlaunch.job.loader_spec import KIND, ProbeMeasurement, Tune
+from trainlaunch.job.spec import ImagePython
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode, parse_yaml
@@ -20,14 +21,17 @@ from trainlaunch.yamltree.text_file import MAX_BYTES
 
 VERSION = 2
 PARTS = ("images", "probe", "tune")
+RELEASE = re.compile(r"\d{1,4}(\.\w{1,20}){1,3}(\+[\w.]{1,40})?")  # of Python and of torch: 3.14.0, 2.14.1+cu128
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class LockedImage(NamedTuple):
-    """One image's facts as the lock has them: nodes, so that what they give has a place."""
+    """One image's facts as the lock has them: nodes, so that what they give has a place. Older locks have no Python."""
 
     digest: ScalarNode
     entrypoint: SequenceNode
+    python: ScalarNode | None = None
+    torch: ScalarNode | None = None
 
 
 class Lock(NamedTuple):
@@ -121,6 +125,16 @@ def locked(root: MappingNode, lock: Lock, job_file: Path, report: Report) -> Map
     return MappingNode(items, root.span, root.kind)
 
 
+def image_python(root: MappingNode, lock: Lock) -> ImagePython | None:
+    """Return the Python of the image of a job that `locked` returned, None where the lock doesn't have it."""
+    _, image = root.items.get("image", (None, None))
+    name = image.text if isinstance(image, ScalarNode) else ""
+    found = lock.images.get(name) or lock.images.get(name.partition("@")[0])
+    if found is None or found.python is None:
+        return None
+    return ImagePython(found.python.text, found.torch.text if found.torch else "", found.python.span)
+
+
 def _images(root: Node | None) -> dict[str, LockedImage] | None:
     """Return the facts by image, or None where the file has another form."""
     top = _parts(root)
@@ -131,7 +145,10 @@ def _images(root: Node | None) -> dict[str, LockedImage] | None:
         return {}
     images: dict[str, LockedImage] = {}
     for name, (_, node) in listed.items.items():
-        if not isinstance(node, MappingNode) or set(node.items) != {"digest", "entrypoint"}:
+        if not isinstance(node, MappingNode) or set(node.items) - {"python", "torch"} != {"digest", "entrypoint"}:
+            return None
+        python, torch = (node.items[each][1] if each in node.items else None for each in ("python", "torch"))
+        if not all(each is None or _is_version(each) for each in (python, torch)):
             return None
         (_, digest), (_, entrypoint) = node.items["digest"], node.items["entrypoint"]
         if not isinstance(digest, ScalarNode) or not isinstance(entrypoint, SequenceNode):
@@ -141,8 +158,12 @@ def _images(root: Node | None) -> dict[str, LockedImage] | None:
         )
         if len(words) < len(entrypoint.items) or not DIGEST.fullmatch(digest.text):
             return None
-        images[name] = LockedImage(digest, SequenceNode(words, entrypoint.span, KIND))
+        images[name] = LockedImage(digest, SequenceNode(words, entrypoint.span, KIND), python, torch)  # type: ignore[arg-type]
     return images
+
+
+def _is_version(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and RELEASE.fullmatch(node.text) is not None
 
 
 def _parts(root: Node | None) -> dict[str, Node] | None:

@@ -61,9 +61,20 @@ def cache_per_rank(facts: Facts) -> Wording:
 
 @defect("TL723")
 def loaders_differ(facts: Facts) -> Wording:
-    """Facts: `seen` and `stated`, numbers of loaders; `names`, of those stated; `places`, of those seen."""
+    """Facts: `seen` and `stated`, numbers of loaders; `names`, of those stated; `places`, of those seen.
+
+    Where the probe ended too soon: `flags` that reach more, and after how many `batches` of an `epoch` of the loader at
+    `at` that was.
+    """
     seen, stated = int(facts["seen"]), int(facts["stated"])
     names, places = ", ".join(facts["names"]), ", ".join(facts["places"])
+    if "flags" in facts:
+        epoch = f"of {facts['epoch']} of an epoch " if facts["epoch"] else ""
+        return Wording(
+            f"{seen} of {stated} loaders ({names}) were read, at {places}",
+            f"add {facts['flags']}, which reaches those that the script builds later",
+            why=f"it has built no other by then: probe ended after {facts['batches']} batches {epoch}at {facts['at']}",
+        )
     said = f"data_loader.loaders names {stated} ({names})" if stated else "data_loader is none"
     return Wording(
         f"the script ran {counted(seen, 'loader')} ({places}), and {said}",
@@ -74,12 +85,16 @@ def loaders_differ(facts: Facts) -> Wording:
 
 @defect("TL724")
 def kept_batches(facts: Facts) -> Wording:
-    """Facts: `name` of the variable and place `at`, batches `held` of `batches`, `bytes` of one, its `tensors`."""
+    """Facts: `name` of the variable and place `at`, batches `held` of `batches`, `bytes` of one, its `tensors`.
+
+    `storages` of all these are held, with `held_bytes` in pages.
+    """
     name, held, done = str(facts["name"]), int(facts["held"]), int(facts["batches"])
     who = f"{name} ({facts['at']})" if name else "the script"
-    most = human_size(int(facts["bytes"]) * held)
+    storages, most = int(facts["storages"]), human_size(int(facts["held_bytes"]))
+    part = "a part of " if storages < held * int(facts["tensors"]) else ""
     return Wording(
-        f"{who} holds {held} of {done} batches, {most} of /dev/shm, and grows with each",
+        f"{who} holds {part}{held} of {done} batches: {storages} files, {most} of /dev/shm, and more with each",
         f"keep copies: {name or 'kept'}.append(batch.clone()), or state pin_memory=True, which copies on a GPU machine",
         why="a tensor that came from a worker stays in /dev/shm, with a file descriptor, while anything leads to it",
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.measure.finding import Facts, Wording, defect
+from trainlaunch.units import counted
 
 
 @defect("TL708")
@@ -68,6 +69,16 @@ def unsharded_iterable(facts: Facts) -> Wording:
         "torch.utils.data.get_worker_info()",
         why="each worker iterates a copy of the dataset, so N workers give every sample N times",
         severity=Severity.ERROR if workers > 1 else Severity.WARNING,
+    )
+
+
+@defect("TL731")
+def epoch_never_set(facts: Facts) -> Wording:
+    """Facts: the sampler's `epoch`, and how many `epochs` began with it."""
+    return Wording(
+        f"{counted(int(facts['epochs']), 'epoch')} began with epoch {int(facts['epoch'])} of the DistributedSampler",
+        "call sampler.set_epoch(epoch) before each epoch's loop",
+        why="it shuffles by its seed and its epoch alone, so each epoch has the order of the first",
     )
 
 

@@ -11,7 +11,8 @@ from html import escape
 from typing import NamedTuple
 
 from trainlaunch.inside.tune.task import Setting
-from trainlaunch.measure.tune.result import Tuned, cpus_text, percent, summary, words
+from trainlaunch.measure.tune.limit import cpus_text, percent
+from trainlaunch.measure.tune.result import Tuned, middle, summary, words
 from trainlaunch.measure.tune.trial import Trial
 from trainlaunch.units import GIB, MIB, human_size
 
@@ -119,7 +120,7 @@ def _figures(tuned: Tuned) -> Iterator[str]:
             for style, (name, trials) in enumerate(lines.items())
         )
         series = tuple(each for each in series if each.points)
-        if series:
+        if sum(len(each.points) for each in series) > 1:
             plot = Plot(measure.title, measure.unit, series, measure.most)
             yield f"<figure><h2>{escape(measure.title)}, {escape(measure.unit)}</h2>\n{svg(plot)}\n</figure>"
 
@@ -143,7 +144,10 @@ def _lines(tuned: Tuned) -> dict[str, list[Trial]]:
     for setting in tuned.rates:
         factor = setting.prefetch_factor if setting.num_workers else first.prefetch_factor
         pinned = {None: "", True: ", pin_memory on", False: ", pin_memory off"}[setting.pin_memory]
-        lines.setdefault(f"prefetch_factor {factor}{pinned}", []).append(tuned.middle(setting))
+        name, timing = f"prefetch_factor {factor}{pinned}", middle(tuned.trials, setting)
+        if any(each.setting.num_workers == setting.num_workers for each in lines.get(name, ())):
+            name += ", other threads"
+        lines.setdefault(name, []).extend([timing] if timing else [])
     kept = dict(list(lines.items())[:STYLES])
     for trials in list(lines.values())[STYLES:]:  # no colour is left: with the last ones
         kept[list(kept)[-1]] += trials
@@ -159,7 +163,7 @@ def _key(tuned: Tuned) -> Iterator[str]:
 
 
 def _table(tuned: Tuned) -> Iterator[str]:
-    heads = ("workers", "prefetch", "pin", "batches/s", "wait", "CPUs", "throttled", "/dev/shm", "GPU")
+    heads = ("workers", "prefetch", "threads", "pin", "batches/s", "wait", "CPUs", "throttled", "/dev/shm", "GPU")
     yield (
         '<div class="table"><table><thead><tr>' + "".join(f"<th>{each}</th>" for each in heads) + "</tr></thead><tbody>"
     )
@@ -177,6 +181,7 @@ def _start(trial: Trial) -> Iterator[str]:
     setting = trial.setting
     yield f"{setting.num_workers}{' (fresh run)' if trial.fresh else ''}"
     yield str(setting.prefetch_factor) if setting.num_workers else "–"
+    yield "–" if setting.threads is None else str(setting.threads)
     yield {None: "–", True: "on", False: "off"}[setting.pin_memory]
 
 

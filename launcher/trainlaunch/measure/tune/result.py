@@ -1,88 +1,25 @@
-"""What tuning found, as text of at most 80 columns and as JSON.
-
-And what keeps the chosen setting from being faster: the step, CPUs, memory.
-"""
+"""What tuning found, as text of at most 80 columns and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from trainlaunch.inside.tune.task import Setting, chosen, medians
+from trainlaunch.measure.tune.limit import LIMITS, Limit, percent
 from trainlaunch.measure.tune.trial import Trial, TunedLoader
-from trainlaunch.units import format_cpus, human_size
+from trainlaunch.units import counted, human_size
 
-IDLE = 0.1  # of the loop's time: it hardly waits
-FULL = 0.85  # of the CPUs
-RUNNABLE = 0.5  # of the loop's process and its workers: they run, or only want for a CPU
-OFTEN_THROTTLED = 0.25  # of the quota's periods
-LIMITS = {
-    "gpu": "the GPU",
-    "step": "the training step",
-    "cpu": "the CPUs",
-    "quota": "the CPU quota",
-    "io": "input and output",
-    "memory": "memory",
-    "shm_size": "shm_size",
-    "max_workers": "max_workers",
-}  # by the word that JSON has
 DRIFT = 0.1  # between the first setting's first timing and its last: the machine did something else meanwhile
-
-
-class Limit(NamedTuple):
-    """One of LIMITS, and the sentence that says why."""
-
-    what: str
-    why: str
-
-
-def limit_of(best: Trial, loader: TunedLoader, *, at_the_end: str) -> Limit:
-    """Return what limits the fastest setting; `at_the_end` is what forbids more workers than it has, if it does."""
-    waits = f"the loop waits for batches {percent(best.wait_share)} of the time"
-    used = best.cpus_used
-    busy = "" if used is None else f"{used:.2f} of {cpus_text(loader.cpus)} CPUs are busy"
-    if best.wait_share < IDLE:
-        if loader.cuda:
-            told = "" if best.gpu_busy is None else f", and the GPU is busy {best.gpu_busy:.0f} %"
-            return Limit("gpu", f"{waits}{told}: more workers can't help")
-        return Limit("step", f"{waits}: the training step takes the rest, on the CPU")
-    if best.throttled_share is not None and best.throttled_share >= OFTEN_THROTTLED:
-        quota = f"the CPU quota stops the job in {percent(best.throttled_share)} of its periods"
-        return Limit("quota", f"{waits}, and {quota}; {busy or 'raise resources.cpus'}")
-    if used is not None and used >= FULL * loader.cpus:
-        return Limit("cpu", f"{waits}, and {busy}")
-    queued = best.cpus_queued or 0.0
-    if used is not None and queued > used and queued + used >= RUNNABLE * (1 + best.setting.num_workers):
-        return Limit("cpu", f"{waits}, {busy}, and {queued:.1f} processes on average wait for one that others have")
-    if at_the_end:
-        fix = {
-            "max_workers": "raise data_loader.max_workers",
-            "shm_size": "raise shm_size, or leave it to auto",
-            "memory": "raise resources.memory",
-        }[at_the_end]
-        return Limit(at_the_end, f"{waits}, and {at_the_end} allows no more workers; {fix}")
-    read = best.read_per_second
-    reading = "" if read is None else f"; they read {human_size(int(read))}/s"
-    idle = f"{waits}, while only {busy}" if busy else waits
-    return Limit("io", f"{idle}: workers wait for storage, the network or a lock{reading}")
-
-
-def cpus_text(cpus: float) -> str:
-    """Return CPUs as the job file writes them: 2, 1.5."""
-    return format_cpus(round(cpus * 1000))
-
-
-def percent(share: float) -> str:
-    """Return a share as `31 %`."""
-    return f"{100 * share:.0f} %"
 
 
 class Tuned(NamedTuple):
     """All that was timed on `target`, in order, and what follows from it.
 
-    `best` is the setting to take. `confirmed` is its timing in a fresh process with the plan's threads and `was` that
-    of the setting as it is; None where there was no time for it. `takes_it`: the script used the planned number of
-    workers by itself there. `unfinished` says what ended the search early.
+    `best` is the setting to take. `confirmed` is its timing in a fresh process with its threads and `was` that of
+    the setting as it is; None where there was no time for it. `takes_it`: the script used the planned number of workers
+    by itself there. `planned_threads` are those of the plan beside its workers, None without any. `unfinished` says
+    what ended the search early.
     """
 
     job: str
@@ -91,10 +28,11 @@ class Tuned(NamedTuple):
     loader: TunedLoader
     trials: tuple[Trial, ...]
     best: Setting
-    limit: Limit
+    limit: Limit | None
     confirmed: Trial | None
     was: Trial | None
     takes_it: bool | None
+    planned_threads: int | None = None
     unfinished: str = ""
 
     @property
@@ -107,10 +45,23 @@ class Tuned(NamedTuple):
         """Batches per second of each setting under one loop, or in processes of their own; medians."""
         return medians([each.timed for each in self.trials])
 
-    def middle(self, setting: Setting) -> Trial:
-        """Return the middle one of a setting's timings, by rate."""
-        own = sorted((each for each in self.trials if each.setting == setting), key=lambda each: each.rate)
-        return own[len(own) // 2]
+    @property
+    def compared(self) -> bool:
+        """Whether two settings at least gave batches; one alone is the fastest of nothing."""
+        return sum(rate > 0 for rate in self.rates.values()) > 1
+
+    @property
+    def own_threads(self) -> int | None:
+        """The threads that the job must state to have the best setting; None where it has them anyhow."""
+        planned = self.as_it_is.threads if self.planned_threads is None else self.planned_threads
+        return None if self.best.threads == planned else self.best.threads
+
+    @property
+    def gain_of_threads(self) -> float | None:
+        """The rate of the script's own setting with the best one's threads beside that as it is; None if not timed."""
+        alone, was = self.as_it_is._replace(threads=self.best.threads), self.rates[self.as_it_is]
+        changed = self.best.threads != self.as_it_is.threads and self.best.num_workers != self.as_it_is.num_workers
+        return self.rates.get(alone, 0.0) / was if changed and was and self.rates.get(alone) else None
 
     @property
     def gain(self) -> float | None:
@@ -130,6 +81,12 @@ class Tuned(NamedTuple):
     def drifted(self) -> bool:
         """Whether the machine did so much else that close settings can't be told apart."""
         return self.drift is not None and abs(self.drift - 1) > DRIFT
+
+
+def middle(trials: Sequence[Trial], setting: Setting) -> Trial | None:
+    """Return the middle one of a setting's timings, by rate; None where it has none."""
+    own = sorted((each for each in trials if each.setting == setting), key=lambda each: each.rate)
+    return own[len(own) // 2] if own else None
 
 
 def best_of(trials: tuple[Trial, ...]) -> Setting:
@@ -154,10 +111,11 @@ def tuned_document(tuned: Tuned) -> dict[str, object]:
         "cpus": loader.cpus,
         "ranks": tuned.ranks,
         "as_it_is": _setting_document(tuned.as_it_is),
-        "chosen": _setting_document(tuned.best),
-        "gain": tuned.gain,
+        "chosen": _setting_document(tuned.best) if tuned.compared else None,
+        "gain": tuned.gain if tuned.compared else None,
+        "gain_of_threads_alone": tuned.gain_of_threads,
         "drift": tuned.drift,
-        "limit": {"what": tuned.limit.what, "why": tuned.limit.why},
+        "limit": tuned.limit and tuned.limit._asdict(),
         "confirmed": tuned.confirmed and _trial_document(tuned.confirmed),
         "confirmed_as_it_is": tuned.was and _trial_document(tuned.was),
         "script_takes_num_workers": tuned.takes_it,
@@ -175,7 +133,7 @@ def _trial_document(trial: Trial) -> dict[str, object]:
     return {**_setting_document(values.pop("setting")), **values, "error": trial.error or None}
 
 
-HEAD = "workers  prefetch  pin  batches/s   samples/s   wait   CPUs    /dev/shm    GPU"
+HEAD = "workers prefetch threads pin batches/s samples/s  wait  CPUs   /dev/shm    GPU"
 WIDTH = 80
 
 
@@ -184,15 +142,16 @@ def trial_line(trial: Trial, loader: TunedLoader, ranks: int = 1) -> str:
     setting = trial.setting
     prefetch = str(setting.prefetch_factor) if setting.num_workers else "-"
     pinned = {None: "-", True: "yes", False: "no"}[setting.pin_memory]
-    start = f"{setting.num_workers:>7}  {prefetch:>8}  {pinned:>3}"
+    threads = "-" if setting.threads is None else str(setting.threads)
+    start = f"{setting.num_workers:>7} {prefetch:>8} {threads:>7} {pinned:>3}"
     if trial.error or not trial.rate:
         return f"{start}  {_problem(trial.error)}"[: WIDTH - 1]
     samples = "-" if loader.batch_size is None else _fitting(trial.rate * loader.batch_size * ranks, 1)
     used = "-" if trial.cpus_used is None else f"{trial.cpus_used:.2f}"
     busy = "-" if trial.gpu_busy is None else f"{trial.gpu_busy:.0f} %"
     return (
-        f"{start}  {_fitting(trial.rate, 2):>9}  {samples:>10}  {percent(trial.wait_share):>5}"
-        f"  {used:>5}  {human_size(trial.shm_peak):>10}  {busy:>5}"
+        f"{start} {_fitting(trial.rate, 2):>9} {samples:>9} {percent(trial.wait_share):>5}"
+        f" {used:>5} {human_size(trial.shm_peak):>10} {busy:>6}"
     )
 
 
@@ -211,29 +170,37 @@ def table(tuned: Tuned) -> Iterator[str]:
     """Yield HEAD and a row for each setting, its middle timing, by workers; a star marks the one to take."""
     yield HEAD
     for setting in sorted(
-        tuned.rates, key=lambda each: (each.num_workers, each.prefetch_factor, bool(each.pin_memory))
+        tuned.rates, key=lambda each: (each.num_workers, each.prefetch_factor, each.threads or 0, bool(each.pin_memory))
     ):
-        middle = tuned.middle(setting)
-        mark = "*" if setting == tuned.best else ""
-        yield f"{mark:<1}{trial_line(middle, tuned.loader, tuned.ranks)[1:]}"
+        mark = "*" if tuned.compared and setting == tuned.best else ""
+        timing = middle(tuned.trials, setting)
+        if timing is not None:
+            yield f"{mark:<1}{trial_line(timing, tuned.loader, tuned.ranks)[1:]}"
 
 
 def summary(tuned: Tuned) -> Iterator[str]:
     """Yield the lines below the table: what to take, what it brings, what limits it, how sure that is."""
     best, was = words(tuned.best), words(tuned.as_it_is)
-    if tuned.best == tuned.as_it_is:
+    if not tuned.compared:
+        yield f"nothing was compared: {best} is the only setting that was timed"
+    elif tuned.best == tuned.as_it_is:
         yield f"fastest: {best}, as it is"
     else:
         gain = tuned.gain
         times = f", {gain:.2f} × as it is ({was})" if gain is not None else f"; as it is: {was}"
         yield f"fastest: {best}{times}"
+        if tuned.gain_of_threads is not None:
+            threads = counted(tuned.best.threads or 0, "thread")
+            own = f"num_workers {tuned.as_it_is.num_workers}"
+            yield f"{threads} beside {own} alone: {tuned.gain_of_threads:.2f} × as it is; the rest is the workers'"
     if not tuned.loader.stepped:
         yield "no optimizer of torch stepped, so the loop that went on longest was timed"
-    yield f"limited by {LIMITS[tuned.limit.what]}: {tuned.limit.why}"
+    if tuned.limit is not None:
+        yield f"limited by {LIMITS[tuned.limit.what]}: {tuned.limit.why}"
     if tuned.confirmed is not None:
         beside = "" if tuned.was is None else f", as it is {tuned.was.rate:.2f}"
         yield f"confirmed in a fresh run: {tuned.confirmed.rate:.2f} batches/s{beside}"
-    else:
+    elif tuned.compared:
         yield "not confirmed in a fresh run: there was no time left; a larger --budget has it"
     if tuned.drifted and tuned.drift is not None:
         yield (
@@ -250,4 +217,5 @@ def words(setting: Setting) -> str:
         text = "num_workers 0"
     else:
         text = f"num_workers {setting.num_workers}, prefetch_factor {setting.prefetch_factor}"
+    text += "" if setting.threads is None else f", {counted(setting.threads, 'thread')}"
     return text + {None: "", True: ", pin_memory on", False: ", pin_memory off"}[setting.pin_memory]

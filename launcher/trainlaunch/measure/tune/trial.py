@@ -25,7 +25,7 @@ class Trial(NamedTuple):
     `wait_share` is the part of the time that the loop waited for a batch. `cpus_used` and `worker_cpus` are CPUs that
     were busy on average, `cpus_queued` processes that could run and had none, `throttled_share` the periods of the CPU
     quota that ended early, `shm_peak` bytes, `gpu_busy` percent; None where nothing told it. `error` is why there is no
-    rate. `fresh`: in a process of its own, with the plan's threads for it.
+    rate. `fresh`: in a process of its own, with its threads from the start.
     """
 
     setting: Setting
@@ -114,12 +114,11 @@ def loader_of(record: Mapping[str, Any]) -> TunedLoader | None:
 
 def setting_of(value: object) -> Setting | None:
     """Return the setting that JSON holds, None for anything else."""
-    if not (isinstance(value, list) and len(value) == 3):
+    if not (isinstance(value, list) and len(value) == len(Setting._fields)):
         return None
-    workers, prefetch, pinned = value
-    if not (_is_count(workers) and _is_count(prefetch) and pinned in (True, False, None)):
-        return None
-    return Setting(workers, prefetch, pinned)
+    workers, prefetch, pinned, threads = value
+    counts = (workers, prefetch) if threads is None else (workers, prefetch, threads)
+    return Setting(*value) if all(map(_is_count, counts)) and pinned in (True, False, None) else None
 
 
 def _is_count(value: object) -> bool:

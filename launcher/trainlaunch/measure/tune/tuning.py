@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from trainlaunch.inside.tune.task import Setting, Space, next_setting
-from trainlaunch.measure.tune.result import Tuned, best_of, limit_of
+from trainlaunch.measure.tune.limit import agreed_limit
+from trainlaunch.measure.tune.result import Tuned, best_of, middle
 from trainlaunch.measure.tune.trial import RecordCollector, RunEnd, Trial, TunedLoader, never_timed
 from trainlaunch.plan.instrumentation import TUNE
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.lock_overrides import MATH
 from trainlaunch.plan.workers_and_threads import whole_cpus
 from trainlaunch.units import format_duration
 
@@ -51,19 +53,20 @@ def limited_space(as_it_is: LaunchPlan, plan_with: PlanWith) -> Limited:
             more.append((factor, held[-1]))
     cpus = whole_cpus(job) or most
     space = Space(tuple(fitting), tuple(more), bool(job.resources.gpus), max(1, cpus // as_it_is.ranks.value))
-    return Limited(space, ended_by)
+    return Limited(space._replace(threads=_threads_by_workers(space, plan_with)), ended_by)
 
 
-def threads_by_workers(space: Space, plan_with: PlanWith) -> dict[int, int]:
-    """Return torch's threads beside each number of workers, as the plan has them; empty where the job sets its own."""
-    found = {}
+def _threads_by_workers(space: Space, plan_with: PlanWith) -> tuple[tuple[int, int], ...] | None:
+    """Return torch's threads beside each number of workers, as the plan has them; None where the job sets its own."""
+    found = []
     for workers in space.workers:
         plan = plan_with(Setting(workers))
-        threads = dict(plan.threads).get("OMP_NUM_THREADS") if plan else None
-        if threads is None or threads.derivation == "stated":
-            return {}
-        found[workers] = threads.value
-    return found
+        if plan is None or plan.job.data_loader.inject == "off" or any(name in plan.job.env for name in MATH):
+            return None
+        threads = dict(plan.threads).get(MATH[0])
+        if threads is not None:
+            found.append((workers, threads.value))
+    return tuple(found)
 
 
 def _fitting(plan_with: PlanWith, setting: Setting) -> LaunchPlan | None:
@@ -125,9 +128,9 @@ class Tuning:
         else:
             self._one_by_one(loader)
             best, confirmed, was = self._of_own_runs(loader)
-        of_best = confirmed or next(each for each in reversed(self._trials) if each.setting == best)
-        most = max(self._limited.space.workers, default=0)
-        if {*self._limited.space.workers} <= {self._trials[0].setting.num_workers}:
+        space = self._limited.space
+        most = max(space.workers, default=0)
+        if {*space.workers} <= {self._trials[0].setting.num_workers}:
             self._unfinished = f"{self._limited.ended_by} leaves no other number of workers to try"
         plan = self._plans.as_it_is
         return Tuned(
@@ -137,10 +140,15 @@ class Tuning:
             loader=loader,
             trials=tuple(self._trials),
             best=best,
-            limit=limit_of(of_best, loader, at_the_end=self._limited.ended_by if best.num_workers >= most else ""),
+            limit=agreed_limit(
+                [each for each in (confirmed, middle(self._trials, best)) if each is not None],
+                loader,
+                at_the_end=self._limited.ended_by if best.num_workers >= most else "",
+            ),
             confirmed=confirmed,
             was=was,
             takes_it=self._takes_it,
+            planned_threads=dict(space.threads or ()).get(best.num_workers),
             unfinished=self._unfinished,
         )
 
@@ -218,7 +226,7 @@ class Tuning:
             self._trials.append(trial)
 
     def _fresh(self, setting: Setting, loader: TunedLoader) -> Trial | None:
-        """Return the timing of a setting in a process of its own, with the threads that the plan gives it.
+        """Return the timing of a setting in a process of its own, with its threads from the start.
 
         None where that process was too late, which tells nothing of the setting.
         """
@@ -248,7 +256,6 @@ class Tuning:
                 "each": self._each,
                 "seconds": self._budget,
                 "space": space._asdict(),
-                "threads": threads_by_workers(space, self._plans.plan_with),
                 "own_cgroup": self._plans.as_it_is.target_record.starts_container,
                 **more,
             }

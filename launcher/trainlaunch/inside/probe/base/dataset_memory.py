@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import json
 import os
 import sys
 import time
@@ -52,7 +53,13 @@ class Sizes(NamedTuple):
 
 
 def limit() -> int:
-    """Return the bytes of memory that this container may use: its cgroup's limit, else the machine's memory."""
+    """Return the bytes of memory that this job may use: its cgroup's limit, or its own where nothing enforces that."""
+    stated = json.loads(os.environ.get("TRAINLAUNCH_PROBE") or "{}").get("memory")
+    return min(enforced_limit(), stated or machine())
+
+
+def enforced_limit() -> int:
+    """Return the bytes beyond which the kernel ends processes: this container's limit, else the machine's memory."""
     for name in _LIMITS:
         try:
             with open(name, encoding="ascii") as file:

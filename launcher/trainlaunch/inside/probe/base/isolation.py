@@ -49,6 +49,7 @@ def _in_copy(function: Callable[[], Any], write: int, seconds: float) -> NoRetur
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(int(seconds) + 5)  # for a copy that outlives its parent
+        _die_first()
         sys.modules["torch"].set_num_threads(1)  # threads of OpenMP don't survive a fork
         warnings.simplefilter("ignore")  # about more workers than CPUs, which are not the script's
         answer = {"value": function()}
@@ -60,6 +61,12 @@ def _in_copy(function: Callable[[], Any], write: int, seconds: float) -> NoRetur
             data = data[os.write(write, data) :]
     finally:
         os._exit(0)
+
+
+def _die_first() -> None:
+    """Let the kernel, where memory runs out, kill this copy and its workers rather than the script's process."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")
 
 
 def _line(read: int, seconds: float) -> bytes:

@@ -47,6 +47,7 @@ def loader(seen: LoaderStats, trains: bool) -> dict[str, Any]:
         "start_method": start_method(seen),
         "dataset": _name(type(seen.dataset)),
         "length": length_of(seen.dataset),
+        "epoch_batches": seen.epoch_batches,
         "iterable": seen.iterable,
         "sampler": _name(type(seen.sampler)),
         "collate": _name(seen.collate_fn),
@@ -76,6 +77,8 @@ def batches(seen: LoaderStats) -> dict[str, Any]:
         "wait_seconds": _median(seen.waits),
         "step_seconds": _median(seen.steps),
         "together_with": sorted(seen.together),
+        "whole_epochs": len(seen.whole),
+        "ended": len(seen.whole) + seen.cut,
     }
 
 

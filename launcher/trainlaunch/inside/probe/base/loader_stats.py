@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from trainlaunch.inside.probe.base import worker_memory
 from trainlaunch.inside.probe.base.isolation import CheckTimeout, limited
 from trainlaunch.inside.probe.base.transfer import walk
 
@@ -25,6 +26,7 @@ NOTICING = {
     "positions": "worker_samples",
 }
 _NOTICING_SECONDS = 3.0
+_PAGE = 4096
 T = TypeVar("T")
 
 
@@ -56,6 +58,9 @@ class LoaderStats:
         self.take(loader)
         self.iterators = 0  # built; a persistent one is built once
         self.passes: list[int] = []  # batches of each loop over it
+        self.orders: list[
+            Any
+        ] = []  # what a DistributedSampler orders by, when each loop began; None of another sampler
         self.whole: list[int] = []  # batches of each loop that came to its end by itself
         self.cut = 0  # loops that probe ended
         self.trained = 0  # batches that backward or an optimizer's step followed
@@ -90,6 +95,7 @@ class LoaderStats:
         self.timeout = loader.timeout
         self.generator = loader.generator
         self.context = loader.multiprocessing_context
+        self.epoch_batches = None if self.iterable else length_of(loader)  # torch holds a stream to what it said once
 
     @property
     def loader(self) -> Any:
@@ -116,9 +122,12 @@ class LoaderStats:
     def similar(self, num_workers: int, **changed: Any) -> Any:
         """Return a new plain DataLoader over the same dataset and sampler, with so many workers.
 
-        `changed` are keywords of DataLoader. What is stated only for workers is left out where there are none.
+        `changed` are keywords of DataLoader. What is stated only for workers is left out where there are none. Raises
+        MemoryError where so many more workers may not fit in the memory limit.
         """
         from torch.utils.data import DataLoader
+
+        worker_memory.require_room(num_workers, self.pids)
 
         stated: dict[str, Any] = {"collate_fn": self.collate_fn, "worker_init_fn": self.worker_init_fn}
         if num_workers:
@@ -144,6 +153,14 @@ class _Batch(NamedTuple):
         """Return which part of its bytes is still held."""
         alive = sum(size for ref, number, size in self.storages if number not in excluded and not ref.expired())
         return alive / self.size
+
+
+class HeldBatches(NamedTuple):
+    """How many batches something is held of, and of them how many storages, with their bytes in pages."""
+
+    batches: int
+    storages: int
+    size: int
 
 
 class LiveBatches:
@@ -174,6 +191,12 @@ class LiveBatches:
         """Return how many batches are alive; storages of these numbers don't count."""
         self._batches = [each for each in self._batches if each.alive(frozenset())]
         return sum(each.alive(excluded) for each in self._batches)
+
+    def holds(self) -> HeldBatches:
+        """Return what is held, where a part counts as the whole batch does: each storage has a file and a page."""
+        sizes = [[size for ref, _, size in each.storages if not ref.expired()] for each in self._batches]
+        pages = sum(-(-size // _PAGE) for each in sizes for size in each)
+        return HeldBatches(sum(map(bool, sizes)), sum(map(len, sizes)), pages * _PAGE)
 
 
 def notice(seen: LoaderStats) -> None:

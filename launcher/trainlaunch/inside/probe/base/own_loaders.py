@@ -99,6 +99,18 @@ def is_shuffled(seen: LoaderStats) -> bool:
     return not (in_order or (isinstance(sampler, DistributedSampler) and not sampler.shuffle))
 
 
+def distributed_order(seen: LoaderStats) -> tuple[int, int] | None:
+    """Return seed and epoch, from which torch's DistributedSampler shuffles; None where no such one does."""
+    from torch.utils.data import DistributedSampler
+
+    samplers: tuple[Any, ...] = (seen.sampler, getattr(seen.batch_sampler, "sampler", None))
+    for each in samplers:
+        own = isinstance(each, DistributedSampler) and type(each).__iter__ is DistributedSampler.__iter__
+        if own and each.shuffle:
+            return int(each.seed), int(each.epoch)
+    return None
+
+
 class _Moment:
     """A collate_fn that returns when a worker has its first samples, and when it was ready to read them."""
 

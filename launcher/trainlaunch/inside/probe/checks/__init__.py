@@ -45,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     Check("worker-dependent-samples", "worker_samples", 60.0),
     Check("repeated-augmentation", "draws", 60.0),
     Check("repeated-epochs", "draws", 60.0),
+    Check("epoch-never-set", "draws"),
     Check("unsharded-iterable", "worker_samples", 60.0),
     Check("idle-workers", "worker_samples", 60.0),
     Check("batchnorm-last-batch", "samples"),

@@ -168,3 +168,10 @@ def repeated_epochs(seen: LoaderStats) -> Iterator[dict[str, Any]]:
         kind = first[equal[0]][0].split(" ")[0]
         facts = {"generator": equal[0], "class": kind, "others": equal[1:MAX_PATHS]}
         yield {**facts, "num_workers": seen.num_workers}
+
+
+def epoch_never_set(seen: LoaderStats) -> Iterator[dict[str, Any]]:
+    """Yield one finding of a DistributedSampler that shuffled all epochs that were seen alike."""
+    orders = [each for each in seen.orders if each is not None]
+    if seen.trained and len(orders) > 1 and len(set(orders)) == 1:
+        yield {"epoch": orders[0][1], "epochs": len(orders)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator
 from statistics import median
@@ -9,6 +10,7 @@ from typing import Any
 
 import torch
 
+from trainlaunch.inside.code_places import is_of_script
 from trainlaunch.inside.probe.base.loader_stats import LoaderStats
 from trainlaunch.inside.probe.base.own_loaders import batch_seconds, batches_of_epoch, start_seconds
 
@@ -73,7 +75,7 @@ def _copy_seconds(batch: Any) -> float:
 def slow_collate(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding for a collate_fn that isn't torch's, by its share of the loader's and of the script's time."""
     fetched, waits = seen.fetched, seen.waits[1:]  # the first one waits for the workers
-    if len(fetched) < MIN_BATCHES or len(waits) < MIN_BATCHES or _is_of_torch(seen.collate_fn):
+    if len(fetched) < MIN_BATCHES or len(waits) < MIN_BATCHES or not _is_the_scripts(seen.collate_fn):
         return
     collate, fetch = (median(each) for each in zip(*((one.collate_seconds, one.fetch_seconds) for one in fetched)))
     waiting = sum(waits) / (sum(waits) + sum(seen.steps[1:]) or 1.0)
@@ -86,5 +88,10 @@ def slow_collate(seen: LoaderStats) -> Iterator[dict[str, Any]]:
         }
 
 
-def _is_of_torch(collate: Any) -> bool:
-    return str(getattr(collate, "__module__", "")).startswith("torch.utils.data")
+def _is_the_scripts(collate: Any) -> bool:
+    """Whether somebody who reads this can change what it does: a library's own can't be mended in the script."""
+    while isinstance(collate, functools.partial):
+        collate = collate.func
+    code = getattr(collate, "__code__", None) or getattr(type(collate).__call__, "__code__", None)
+    of_torch = str(getattr(collate, "__module__", "")).startswith("torch.utils.data")
+    return not of_torch and code is not None and is_of_script(code.co_filename)

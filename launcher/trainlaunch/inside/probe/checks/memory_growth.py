@@ -147,11 +147,12 @@ def kept_batches(seen: LoaderStats) -> Iterator[dict[str, Any]]:
 
 def _kept(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     done = seen.passes[-1] if seen.passes else 0
-    held = seen.held.alive()
-    if not seen.num_workers or seen.pins or held < max(MIN_KEPT, KEPT_SHARE * done):
+    held = seen.held.holds()
+    if not seen.num_workers or seen.pins or held.batches < max(MIN_KEPT, KEPT_SHARE * done):
         return
     storages = next((each.storages for each in seen.fetched if each.storages), None) or []
-    told = {"held": round(held), "batches": done, "bytes": seen.held.size, "tensors": len(storages)}
+    told = {"held": held.batches, "batches": done, "bytes": seen.held.size, "tensors": len(storages)}
+    told.update(storages=held.storages, held_bytes=held.size)
     for name, container, at in _variables(sys._current_frames().get(threading.main_thread().ident or 0)):
         if len(container) >= max(MIN_KEPT, KEPT_SHARE * done) and _holds_batches(container):
             yield {"name": name, "at": at, **told}

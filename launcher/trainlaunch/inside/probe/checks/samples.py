@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import re
 import sys
@@ -13,7 +14,7 @@ from trainlaunch.inside.code_places import frame_of_script
 from trainlaunch.inside.probe.base.dataset_objects import is_array, parts, reachable_objects
 from trainlaunch.inside.probe.base.loader_stats import LoaderStats, once_per_loader
 from trainlaunch.inside.probe.base.own_loaders import is_shuffled, samples_of_last_batch
-from trainlaunch.inside.probe.base.sampling import Sample, samples
+from trainlaunch.inside.probe.base.sampling import Sample, read, samples
 from trainlaunch.inside.probe.base.training_hooks import batchnorm_inputs, values_of_channel
 
 COUNT = 64
@@ -89,7 +90,7 @@ def none_sample(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     read_well = [each for each in _read(seen) if each.error is None]
     missing = [(each, path) for each in read_well for path in [_path_of_none(each.value)] if path is not None]
     for sample, path in missing[:1]:
-        if _collate_fails(seen, sample.value, read_well):
+        if _collate_fails(seen, sample, read_well):
             yield {**_facts([each for each, _ in missing], read_well), "path": path}
 
 
@@ -100,20 +101,34 @@ def _path_of_none(value: Any, path: str = "sample") -> str | None:
     return next((found for found in paths if found is not None), None)
 
 
-def _collate_fails(seen: LoaderStats, value: Any, others: list[Sample]) -> bool:
+def _collate_fails(seen: LoaderStats, missing: Sample, others: list[Sample]) -> bool:
     """Whether the loader's own collate_fn can't take such a sample; many leave it out of a batch."""
-    whole = next((each.value for each in others if _path_of_none(each.value) is None), value)
+    whole = next((each for each in others if _path_of_none(each.value) is None), missing)
     batched = seen.batch_sampler is not None or bool(seen.batch_size)
-    missing, without = ([whole, value], [whole, whole]) if batched else (value, whole)
-    return _fails(seen, missing) and (whole is value or not _fails(seen, without))
+    with_it, without = ([whole, missing], [whole, whole]) if batched else ([missing], [whole])
+    return _fails(seen, with_it) and (whole is missing or not _fails(seen, without))
 
 
-def _fails(seen: LoaderStats, data: Any) -> bool:
+def _fails(seen: LoaderStats, chosen: list[Sample]) -> bool:
+    """Whether collate_fn raises for samples that are read for it alone: it may change them, and the same one twice."""
+    batched = seen.batch_sampler is not None or bool(seen.batch_size)
+    data = [_fresh(seen, each) for each in chosen]
     try:
-        seen.collate_fn(data)
+        seen.collate_fn(data if batched else data[0])
     except Exception:  # the script's own
         return True
     return False
+
+
+def _fresh(seen: LoaderStats, sample: Sample) -> Any:
+    """Return a sample's value once more: read again, or of a stream copied."""
+    if not seen.iterable:
+        again = read(seen.dataset, sample.index, seen.batch_sampler is not None)
+        return sample.value if again.error is not None else again.value
+    try:
+        return copy.deepcopy(sample.value)
+    except Exception:  # what can't be copied is used as it is
+        return sample.value
 
 
 def zero_sample(seen: LoaderStats) -> Iterator[dict[str, Any]]:

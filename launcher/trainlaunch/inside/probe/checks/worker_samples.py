@@ -20,6 +20,7 @@ SECONDS, WORKERS, SAMPLES, BATCH, MAX_RAISED = 40.0, 4, 64, 16, 20
 ALONE, READING, BRIEFLY = 1.0, 3.0, 0.5  # seconds of reading; briefly where no file is open that workers could share
 MIN_SAMPLES, MAX_REPEATS = 4, 0.1
 OF_PART, CHANGES = 32, 0.3  # samples of which one part is compared; how many differ there from the one before
+AGAIN = 8  # samples that are as the first ones were, from which on they are a second time
 
 
 class _Alone(NamedTuple):
@@ -179,13 +180,14 @@ def _columns(samples: list[list[list[str]]]) -> list[tuple[list[str], list[str]]
 def _is_one_order(first: list[str], second: list[str]) -> bool:
     """Whether one part of many samples has one order that no two shares have by chance: names of files, labels.
 
-    Labels that are sorted or that alternate are equal in shares as well, and so are numbers that count them.
+    Labels that are sorted or that alternate are equal in shares as well, so are numbers that count them, and labels of
+    shards that have one order each: what begins again tells nothing, also where its second time was cut short.
     """
     count = min(len(first), len(second))
     first, second = first[:count], second[:count]
     if count < OF_PART or first != second or sum(a != b for a, b in zip(first[1:], first)) < CHANGES * count:
         return False
-    if any(first[period:] == first[:-period] for period in range(1, count // 2 + 1)):
+    if any(first[period:] == first[:-period] for period in range(1, count - max(AGAIN, count // 4) + 1)):
         return False
     numbers = [float(each[1:]) for each in first if each.startswith("#")]
     steps = {round(after - before, 9) for after, before in zip(numbers[1:], numbers)}
