@@ -7,7 +7,7 @@ from typing import NamedTuple
 from trainlaunch.job.loader_spec import LoaderSpec
 from trainlaunch.job.spec import JobSpec
 
-HEARTBEAT, WORKERS, PROBE, TUNE = "heartbeat", "workers", "probe", "tune"
+HEARTBEAT, WORKERS, DATA_WAIT, PROBE, TUNE = "heartbeat", "workers", "data_wait", "probe", "tune"
 INJECTED = "num_workers"  # the word of data_loader.inject that asks for WORKERS
 OVERRIDING = "force"  # likewise, and for what a script states itself too
 SETTING = "TRAINLAUNCH_WORKERS"  # has the job's loaders for WORKERS, as JSON
