@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_INTERRUPTED
+from trainlaunch.plan.instrumentation import DATA_WAIT, PAGES
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Say
 from trainlaunch.run.base.caller_terminal import CallerStreams
@@ -27,11 +28,12 @@ from trainlaunch.run.base.console import (
     not_kept,
     trapped_signals,
 )
-from trainlaunch.run.base.multi_node import containers_of_run
+from trainlaunch.run.base.multi_node import containers_of_run, deciding
 from trainlaunch.run.base.run_evidence import with_job, without_secrets
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
+from trainlaunch.run.base.wait_reading import of_nodes
 from trainlaunch.run.following import end_evidence, follow_to_end, to_paste
 from trainlaunch.run.gpu_holds import reserve_gpus
 from trainlaunch.run.in_front import ForegroundSupervisor, passed_on
@@ -39,10 +41,15 @@ from trainlaunch.run.keeper import at_logout, remove_when_due, spawn_keeper, wit
 from trainlaunch.run.run_lock import holding, keeper_of, new_run_id
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.run.supervise import Supervisor
+from trainlaunch.units import KIB
+
+ROOM = PAGES * 64 * KIB  # of /dev/shm beside what the job needs, for the files of the part
+EXIT_WAITED = 1
 
 
 def start(backend: Backend, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
     """Start it and return its exit code, 0 of a detached one. Raises TargetUnavailable."""
+    plan = observed(plan)
     backend.prepare(plan, _unsaid if how.as_shell else console.say)
     if how.as_shell:
         backend.caller = CallerStreams() if how.terminal is None else how.terminal.streams
@@ -51,6 +58,25 @@ def start(backend: Backend, plan: LaunchPlan, console: Console, how: Starting, t
     if how.detach:
         return _detached(backend, plan, console, tell, claim, run=how.run or new_run_id())
     return _kept(backend, plan, console, tell, claim, how)
+
+
+def observed(plan: LaunchPlan) -> LaunchPlan:
+    """Return a plan whose processes note how long they wait for data; as it is where it must not, or has no room."""
+    room = plan.shm.size.value - plan.shm.need >= ROOM or not plan.target_record.private_shm
+    if plan.job.data_loader.inject == "off" or plan.measures or DATA_WAIT in plan.inside.parts or not room:
+        return plan
+    return plan._replace(inside=plan.inside.with_part(DATA_WAIT))
+
+
+def waits_too_long(outcome: Outcome, most: float | None) -> str:
+    """Return why a run that ended well fails by the share that it may wait for data at most; empty where it doesn't."""
+    if most is None:
+        return ""
+    option = f"--max-data-wait {100 * most:g}%"
+    if outcome.data_wait is None or outcome.seconds <= 0:
+        return f"{option}: nobody saw how long it waited for data, so it ends with {EXIT_WAITED}"
+    share = outcome.data_wait.waited / outcome.seconds
+    return f"{option}: it waited {100 * share:.1f} % of its time, so it ends with {EXIT_WAITED}" if share > most else ""
 
 
 def _unsaid(_: str) -> None:
@@ -104,9 +130,12 @@ def _kept(
                 outcome = follows(backend, plan, keeping, events, kept).run(run, claim)
             held.over = True
             tell(_followed(outcome, plan, redacted))
+        excess = "" if outcome.exit_code else waits_too_long(outcome, how.max_data_wait)
+        if excess:
+            say(excess)
         if console.is_left():
             remove_when_due(backend, plan, run)
-    return outcome.exit_code
+    return EXIT_WAITED if excess else outcome.exit_code
 
 
 def _logout_words(plan: LaunchPlan) -> tuple[str, ...]:
@@ -126,7 +155,8 @@ def _followed(outcome: Outcome, plan: LaunchPlan, redacted: Redactor) -> Followe
     them = "it" if plan.nodes == 1 else "them"
     kept = f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}"
     evidence = without_secrets(with_job(outcome.evidence, plan.job), redacted)
-    return Followed(outcome.exit_code, evidence, verdict, (kept,))
+    seen = {"data_wait": outcome.data_wait, "seconds": outcome.seconds}
+    return Followed(outcome.exit_code, evidence, verdict, (kept,), **seen)
 
 
 def _detached(
@@ -216,7 +246,11 @@ def _attached(
 def _told_by_target(backend: Backend, containers: tuple[ContainerInfo, ...], code: int) -> Followed:
     evidence = end_evidence(backend, containers)
     paste = "" if evidence is None else to_paste(backend, containers, evidence)
-    return Followed(code, evidence, remarks=(paste,) if paste else ())
+    kept, now = RunRecord(containers[0].run), deciding(containers)
+    waited = of_nodes(kept.data_wait(each.attempt, each.node) for each in containers)
+    now = backend.inspect(now.id) or now
+    seconds = max(0.0, now.finished - now.started)
+    return Followed(code, evidence, remarks=(paste,) if paste else (), data_wait=waited, seconds=seconds)
 
 
 class Viewer:

@@ -34,6 +34,7 @@ from trainlaunch.run.base.multi_node import Prefixed, containers_of, deciding, p
 from trainlaunch.run.base.retry import backoff, may_retry
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE, EndNote, evidence_of, preflight_never_ran
 from trainlaunch.run.base.shm_reading import highest, measured_line
+from trainlaunch.run.base.wait_reading import of_nodes
 from trainlaunch.run.base.watch import Log, Note, ShmWatch, load_symptoms, planned_shm
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.units import format_duration
@@ -270,6 +271,7 @@ class Supervisor:
         self._remark(attempt, ended, code)
         spoke = log.preflight_spoke or (None if attempt.resumed else False)  # it may have, before what was seen
         note = EndNote(self._stopped_by, self._killed_by, shm.peak, spoke, self._unhealthy)
+        seconds = max(0.0, ended.finished - ended.started)
         if self._kept is not None:
             self._kept.end(attempt.number, note)
         evidence = evidence_of(ended, log=log.text, signals=signals, note=note)
@@ -277,12 +279,16 @@ class Supervisor:
         if preflight_never_ran(self._backend, containers, note):
             self._console.say(NEVER_SPOKE)
             code = EXIT_BEFORE_START
-        return Outcome(code, evidence, ended.node)
+        waits = [each.data_wait for each in attempt.watched.values()]
+        return Outcome(code, evidence, ended.node, data_wait=of_nodes(waits), seconds=seconds)
 
     def _end_watches(self, attempt: Attempt, containers: tuple[ContainerInfo, ...]) -> None:
-        last = {each.node: each.health_output for each in containers}
+        last = {each.node: each for each in containers}
         for node, watched in attempt.watched.items():
-            watched.end(last.get(node, ""))
+            now = last.get(node)
+            watched.end("" if now is None else now.health_output)
+            if now is not None and watched.data_wait is not None and self._kept is not None:
+                self._kept.keep_wait(attempt.number, node, watched.data_wait)
 
     def _lost(self, error: str = "") -> Outcome:
         job = self._plan.job.name

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trainlaunch.cli.arguments.run_argument import opened_store
 from trainlaunch.cli.arguments.verb_table import ArgumentGroup, Usage, argument
+from trainlaunch.cli.arguments.waiting import MAX_DATA_WAIT, max_data_wait, workers_advice
 from trainlaunch.cli.output.command_output import Hidden, first_lines, teller_of_command
 from trainlaunch.cli.output.run_output import Screen
 from trainlaunch.cli.output.streams import Streams
@@ -17,7 +18,7 @@ from trainlaunch.errors import UsageError
 from trainlaunch.init.command_plan import CommandNumbers, command_plan, stated_variables
 from trainlaunch.run.base.caller_terminal import CallerTerminal
 from trainlaunch.run.base.console import Console
-from trainlaunch.run.base.store import Starting
+from trainlaunch.run.base.store import Followed, Starting
 from trainlaunch.run.run_lock import new_run_id
 
 USAGE = Usage(
@@ -49,6 +50,7 @@ USAGE = Usage(
                     "-e", "--env", action="append", default=[], metavar="NAME[=VALUE]", help="a variable; repeatable"
                 ),
                 argument("--env-file", type=Path, metavar="FILE", help="lines NAME=VALUE"),
+                MAX_DATA_WAIT,
                 argument("--name", help="the job's name (default: the script's, or its folder's)"),
                 argument(
                     "--set",
@@ -76,7 +78,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         raise UsageError([Diagnostic("TL118", "run has no command", fix)])
     asked = CommandNumbers(args.name, args.cpus, args.memory, args.gpus, args.workers, tuple(args.sets))
     run_id = new_run_id()
-    planned = command_plan(command, asked, stated_variables(args.env, args.env_file), run_id)
+    env = stated_variables(args.env, args.env_file)
+    planned = command_plan(command, asked, env, run_id)
     for line in () if args.quiet else first_lines(planned, run_id):
         streams.say(line)
     terminal = None if args.detach else CallerTerminal()
@@ -88,8 +91,14 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         as_shell=True,
         terminal=terminal,
         run=run_id,
+        max_data_wait=max_data_wait(args, planned.plan),
     )
-    tell = teller_of_command(planned, run_id, screen, streams, quiet=args.quiet)
+
+    def advise(followed: Followed) -> str:
+        auto = asked._replace(workers="auto")
+        return workers_advice(planned, lambda: command_plan(command, auto, env, run_id), followed, args.workers)
+
+    tell = teller_of_command(planned, run_id, screen, streams, advise, quiet=args.quiet)
     with opened_store(argparse.Namespace(context=None, namespace=None), (planned.plan.target,)) as store:
         return store.start(planned.plan, _console(screen, terminal), how, tell)
 

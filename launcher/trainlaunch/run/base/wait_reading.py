@@ -204,6 +204,13 @@ def last_of(newest: DataWait | None, now: DataWait | None) -> DataWait | None:
     return now._replace(loaders=tuple(loaders))
 
 
+def of_nodes(waits: Iterable[DataWait | None]) -> DataWait | None:
+    """Return what all nodes of a run waited; None where it was seen of none."""
+    known = [each for each in waits if each is not None]
+    loaders = tuple(one for each in known for one in each.loaders)
+    return DataWait(loaders, all(each.whole for each in known)) if known else None
+
+
 def wait_from(noted: Any) -> DataWait | None:
     """Return what `DataWait.document` made; None where it is something else."""
     with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
