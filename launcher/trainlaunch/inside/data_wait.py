@@ -246,5 +246,5 @@ def _follow_starts(loaders: Any, base: Any, waits: DataWait, worker: Any) -> Non
         derived(cls, **named)
         wrap(cls)
 
-    loaders.__init_subclass__ = classmethod(init_subclass)
+    loaders.__init_subclass__ = classmethod(init_subclass)  # type: ignore[arg-type]
     wrap(loaders)

@@ -219,6 +219,7 @@ class JobSpec(NamedTuple):
     torchrun: Torchrun | None
     ulimits: tuple[Ulimit, ...]
     healthcheck: HealthCheck
+    observe: bool | None
     max_attempts: int
     on_exit_codes: tuple[int, ...] | None
     backoff: int | None

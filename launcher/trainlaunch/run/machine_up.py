@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_INTERRUPTED
-from trainlaunch.plan.instrumentation import DATA_WAIT, PAGES
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Say
 from trainlaunch.run.base.caller_terminal import CallerStreams
@@ -34,6 +33,7 @@ from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
 from trainlaunch.run.base.wait_reading import of_nodes
+from trainlaunch.run.data_wait_limit import EXIT_WAITED, observed, waits_too_long
 from trainlaunch.run.following import end_evidence, follow_to_end, to_paste
 from trainlaunch.run.gpu_holds import reserve_gpus
 from trainlaunch.run.in_front import ForegroundSupervisor, passed_on
@@ -41,10 +41,6 @@ from trainlaunch.run.keeper import at_logout, remove_when_due, spawn_keeper, wit
 from trainlaunch.run.run_lock import holding, keeper_of, new_run_id
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.run.supervise import Supervisor
-from trainlaunch.units import KIB
-
-ROOM = PAGES * 64 * KIB  # of /dev/shm beside what the job needs, for the files of the part
-EXIT_WAITED = 1
 
 
 def start(backend: Backend, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
@@ -58,25 +54,6 @@ def start(backend: Backend, plan: LaunchPlan, console: Console, how: Starting, t
     if how.detach:
         return _detached(backend, plan, console, tell, claim, run=how.run or new_run_id())
     return _kept(backend, plan, console, tell, claim, how)
-
-
-def observed(plan: LaunchPlan) -> LaunchPlan:
-    """Return a plan whose processes note how long they wait for data; as it is where it must not, or has no room."""
-    room = plan.shm.size.value - plan.shm.need >= ROOM or not plan.target_record.private_shm
-    if plan.job.data_loader.inject == "off" or plan.measures or DATA_WAIT in plan.inside.parts or not room:
-        return plan
-    return plan._replace(inside=plan.inside.with_part(DATA_WAIT))
-
-
-def waits_too_long(outcome: Outcome, most: float | None) -> str:
-    """Return why a run that ended well fails by the share that it may wait for data at most; empty where it doesn't."""
-    if most is None:
-        return ""
-    option = f"--max-data-wait {100 * most:g}%"
-    if outcome.data_wait is None or outcome.seconds <= 0:
-        return f"{option}: nobody saw how long it waited for data, so it ends with {EXIT_WAITED}"
-    share = outcome.data_wait.waited / outcome.seconds
-    return f"{option}: it waited {100 * share:.1f} % of its time, so it ends with {EXIT_WAITED}" if share > most else ""
 
 
 def _unsaid(_: str) -> None:
@@ -155,8 +132,8 @@ def _followed(outcome: Outcome, plan: LaunchPlan, redacted: Redactor) -> Followe
     them = "it" if plan.nodes == 1 else "them"
     kept = f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}"
     evidence = without_secrets(with_job(outcome.evidence, plan.job), redacted)
-    seen = {"data_wait": outcome.data_wait, "seconds": outcome.seconds}
-    return Followed(outcome.exit_code, evidence, verdict, (kept,), **seen)
+    ended = Followed(outcome.exit_code, evidence, verdict, (kept,))
+    return ended._replace(data_wait=outcome.data_wait, seconds=outcome.seconds)
 
 
 def _detached(

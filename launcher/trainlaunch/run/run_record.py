@@ -78,9 +78,10 @@ class RunRecord:
         """Write the job file of a run that was started without one, with what it measured; an older one is replaced."""
         self._write("job.yaml", self._redact(text), os.O_TRUNC)
 
-    def keep_wait(self, attempt: int, node: int | None, wait: DataWait) -> None:
-        """Write how long an attempt waited for data, after those before it."""
-        self._write("waits", json.dumps({"attempt": attempt, "node": node, **wait.document(0)}) + "\n")
+    def keep_wait(self, attempt: int, node: int | None, wait: DataWait | None) -> None:
+        """Write how long an attempt waited for data, where that was seen, after those before it."""
+        if wait is not None:
+            self._write("waits", json.dumps({"attempt": attempt, "node": node, **wait.document(0)}) + "\n")
 
     def data_wait(self, attempt: int, node: int | None) -> DataWait | None:
         """Return how long an attempt waited for data; None where nobody saw it to its end from this host."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
+from trainlaunch.plan.instrumentation import forbids_noting
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import measuring_command
 from trainlaunch.targets import target_record
@@ -37,8 +38,8 @@ def max_data_wait(args: argparse.Namespace, plan: LaunchPlan) -> float | None:
         raise _refused(f"--max-data-wait is {typed}", "write a share of the run's time, like 10%")
     if args.detach:
         raise _refused("--max-data-wait judges the end, and --detach doesn't wait for it", "leave out --detach")
-    if plan.job.data_loader.inject == "off":
-        raise _refused("--max-data-wait needs what data_loader.inject: off forbids", "delete data_loader.inject")
+    if field := forbids_noting(plan.job):
+        raise _refused(f"--max-data-wait needs what {field} forbids", f"delete {field}")
     if not target_record(plan.target).on_this_machine:
         raise _refused(f"--max-data-wait is for runs on this machine, and the target is {plan.target}", "leave it out")
     return float(found[1]) / 100

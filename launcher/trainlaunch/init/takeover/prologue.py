@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from trainlaunch.formats.workload import Known, Workload
-from trainlaunch.plan.instrumentation import PAGES, SETTING
+from trainlaunch.job.reserved import LABEL_PREFIX
+from trainlaunch.plan.instrumentation import DATA_WAIT, PAGES, SETTING
 from trainlaunch.plan.shared_memory import PAGE
 
 _INJECTED = re.compile(rf"^export {SETTING}='([^']*)'$", re.MULTILINE)
@@ -75,7 +76,11 @@ def wrapped(workload: Workload) -> Wrapped | None:
         *(entrypoint.value if isinstance(entrypoint, Known) else ()),
         *(command.value if isinstance(command, Known) else ()),
     )
-    return wrapped_words(words)
+    found = wrapped_words(words)
+    if found is None or LABEL_PREFIX + "run" not in workload.labels:
+        return found
+    parts = found.numbers.get("parts", "").split()  # `up` adds one to the job's own
+    return found._replace(numbers={**found.numbers, "parts": " ".join(each for each in parts if each != DATA_WAIT)})
 
 
 def wrapped_words(words: tuple[str, ...]) -> Wrapped | None:

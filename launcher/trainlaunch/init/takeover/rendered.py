@@ -16,6 +16,7 @@ from trainlaunch.init.takeover.job_draft import JobDraft, flow, word
 from trainlaunch.init.takeover.prologue import Wrapped, wrapped
 from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, SECRETS_FOLDER
 from trainlaunch.job.spec import secret_path
+from trainlaunch.plan.instrumentation import DATA_WAIT
 from trainlaunch.plan.plan_label import LABEL, Planned, planned_from
 from trainlaunch.plan.ranks import SCRIPT_ARGV, SCRIPT_NAME
 from trainlaunch.targets import TARGETS
@@ -85,6 +86,8 @@ def take_rendered(draft: JobDraft, workload: Workload, plan: Wrapped, text: str)
     longest = _STALL.search(stated(workload.health) or "")
     if longest:
         draft.set("healthcheck.stall_after", word(format_duration(int(longest[1]))))
+    if DATA_WAIT in plan.names("parts"):
+        draft.set("observe", word("true"))
     for field, pattern in _COMMENTS.items():
         match = pattern.search(text)
         if match and match[1] != "30m":

@@ -77,7 +77,7 @@ def job_spec(
 _AS_STATED = (
     "name", "pull_policy", "command", "script", "image_entrypoint", "working_dir", "user", "group_add",
     "read_only", "stop_signal", "env", "labels", "annotations", "ranks_per_container", "shm_size", "checkpoint_dir",
-    "checkpoint_bytes", "active_deadline", "stop_grace_period", "ttl_after_finished", "profile",
+    "checkpoint_bytes", "observe", "active_deadline", "stop_grace_period", "ttl_after_finished", "profile",
 )  # fmt: skip
 
 

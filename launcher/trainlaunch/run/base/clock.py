@@ -55,3 +55,8 @@ def epoch(moment: int) -> str:
     """Return nanoseconds since the epoch as decimal seconds."""
     whole, rest = divmod(moment, SECOND)
     return f"{whole}.{rest:09d}"
+
+
+def clock(ago: float = 0.0) -> str:
+    """Return the local time of day, or that of `ago` seconds before, as a sentence names it."""
+    return time.strftime("%H:%M:%S", time.localtime(time.time() - ago))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from trainlaunch.errors import LaunchError
 from trainlaunch.plan.instrumentation import DATA_WAIT
 from trainlaunch.units import age
 
@@ -190,17 +191,45 @@ class AskedPage:
         """Nothing is open."""
 
 
-def last_of(newest: DataWait | None, now: DataWait | None) -> DataWait | None:
+class PageSource(Protocol):
+    """What opens the page of a running container."""
+
+    def wait_page(self, container: Any) -> WaitPage | None:
+        """Open it; None where there is none yet."""
+
+
+class HeldPage:
+    """The page of one container from when there is one, and `seen`, what was last read of it."""
+
+    def __init__(self, source: PageSource) -> None:
+        self._source = source
+        self._page: WaitPage | None = None
+        self.seen: DataWait | None = None
+
+    def look(self, container: Any) -> None:
+        """Read it while the container runs."""
+        self._page = self._page or self._source.wait_page(container)
+        if self._page is not None:
+            self.seen = self._page.read() or self.seen
+
+    def end(self) -> None:
+        """Read it after the end, and let go of it."""
+        if self._page is not None:
+            with contextlib.suppress(LaunchError):  # an engine that is away
+                self.seen = _last(self.seen, self._page.read())
+            self._page.close()
+
+
+def _last(newest: DataWait | None, now: DataWait | None) -> DataWait | None:
     """Return what is known after the end: a wait that its process died in lasted as long as it was last seen to."""
     if newest is None or now is None:
         return now or newest
-    before = {(each.process, each.phase, each.at): each for each in newest.loaders}
-    loaders = [
-        each._replace(waited=max(each.waited, old.waited), latest=max(each.latest, old.latest))
-        if (old := before.get((each.process, each.phase, each.at))) and old.batches == each.batches
-        else each
-        for each in now.loaders
-    ]
+    before = {(each.process, each.phase, each.at, each.batches): each for each in newest.loaders}
+    loaders = []
+    for each in now.loaders:
+        old = before.get((each.process, each.phase, each.at, each.batches), each)
+        longest = max(each.waited, old.waited)
+        loaders.append(each._replace(waited=longest, latest=max(each.latest, old.latest)))
     return now._replace(loaders=tuple(loaders))
 
 

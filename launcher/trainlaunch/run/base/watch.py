@@ -14,9 +14,10 @@ from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.plan.shared_memory import PAGE
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Peak, Say, ShmReading
+from trainlaunch.run.base.clock import clock
 from trainlaunch.run.base.run_evidence import TAIL_BYTES, PreflightLine
 from trainlaunch.run.base.shm_reading import highest, peak_of, read_from_health
-from trainlaunch.run.base.wait_reading import DataWait, WaitPage, last_of
+from trainlaunch.run.base.wait_reading import HeldPage, PageSource
 from trainlaunch.units import counted, human_size
 
 if TYPE_CHECKING:
@@ -105,11 +106,6 @@ class Log:
         return int(found[1]) if found else None
 
 
-def clock(ago: float = 0.0) -> str:
-    """Return the local time of day, or that of `ago` seconds before, as a sentence names it."""
-    return time.strftime("%H:%M:%S", time.localtime(time.time() - ago))
-
-
 class PlannedShm(NamedTuple):
     """What a plan says of /dev/shm and the workers of one container, which readings are compared with.
 
@@ -135,7 +131,7 @@ def planned_shm(plan: LaunchPlan) -> PlannedShm:
     return PlannedShm(plan.shm, plan.ranks.value, memory, plan.target, WORKERS in plan.inside.parts, plan.job)
 
 
-class ShmSource(Protocol):
+class ShmSource(PageSource, Protocol):
     """Where readings of a running container come from: a Backend, or a pod's own look at itself."""
 
     @property
@@ -144,9 +140,6 @@ class ShmSource(Protocol):
 
     def read_shm(self, container: Any) -> ShmReading | None:
         """Read /dev/shm now; None where that is not possible."""
-
-    def wait_page(self, container: Any) -> WaitPage | None:
-        """Open the page of waits for data; None where there is none yet."""
 
     def checked(self, container: str) -> ContainerInfo | None:
         """Describe it, by its id, with what its health check says; None where there is nothing new."""
@@ -179,8 +172,7 @@ class ShmWatch:
         self._full_since: float | None = None
         self._counts = self._last_workers = self._noted = 0
         self._note = note
-        self._wait_page: WaitPage | None = None
-        self.data_wait: DataWait | None = None
+        self.waits = HeldPage(backend)
         self.seen: Peak | None = None
         self.most_workers = 0
 
@@ -200,7 +192,7 @@ class ShmWatch:
             since_health += self._backend.sample_seconds
             try:
                 reading = self._backend.read_shm(container)
-                self._look_at_waits(container)
+                self.waits.look(container)
                 if since_health >= HEALTH_SECONDS:
                     since_health = 0.0
                     self.take_health(self._backend.checked(container.id))
@@ -208,12 +200,6 @@ class ShmWatch:
                 continue  # the follower says it when the engine is away
             if reading is not None and not self._ended.is_set():
                 self.take(reading)
-
-    def _look_at_waits(self, container: Any) -> None:
-        """Read the page of waits, which is held from when there is one to after the end."""
-        self._wait_page = self._wait_page or self._backend.wait_page(container)
-        if self._wait_page is not None:
-            self.data_wait = self._wait_page.read() or self.data_wait
 
     def take_health(self, now: ContainerInfo | None) -> None:
         """Say once that the health check found the run unhealthy, in its own words."""
@@ -228,9 +214,7 @@ class ShmWatch:
         self._ended.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
-        if self._wait_page is not None:
-            self.data_wait = last_of(self.data_wait, self._wait_page.read())
-            self._wait_page.close()
+        self.waits.end()
         self.seen = highest((self.seen, peak_of(read_from_health(health_output))))
         if self.seen is not None:
             self._note(self.seen)

@@ -19,7 +19,6 @@ from trainlaunch.run.base.multi_node import at_once
 from trainlaunch.run.base.run_query import may_move
 from trainlaunch.run.base.sessions import LoggedSession, ReconnectingSession
 from trainlaunch.run.base.shm_reading import read_from_health, read_from_proc
-from trainlaunch.run.base.wait_reading import FOLDER, AskedPage, WaitPage, open_page
 from trainlaunch.run.docker.checks import host_findings, name_taken, shares_this_host, start_refused, volume_findings
 from trainlaunch.run.docker.client import (
     CONFLICT,
@@ -275,13 +274,6 @@ class DockerBackend(ContainerStreams):
                 return None
             self._readable_proc = False
         return read_from_health(run_health_command(self.engine, container.id, self._inspect(container.id) or {}))
-
-    def wait_page(self, container: ContainerInfo) -> WaitPage | None:
-        """Open it through /proc as read_shm reads, else ask a command inside."""
-        if not self._readable_proc:
-            return AskedPage(lambda command: execute(self.engine, container.id, command))
-        home = self._proc / str(container.pid) / "root"
-        return open_page(Path(f"{home}{FOLDER}"), home / "proc")
 
     def look(self, container: ContainerInfo) -> ContainerSnapshot | None:
         """Look through /proc where the engine runs on this host and we may, else by a command inside."""

@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from trainlaunch.errors import TargetUnavailable
@@ -19,7 +20,8 @@ from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.sessions import chunks_of
-from trainlaunch.run.docker.client import GONE, Engine, EngineRefused
+from trainlaunch.run.base.wait_reading import FOLDER, AskedPage, WaitPage, open_page
+from trainlaunch.run.docker.client import GONE, Engine, EngineRefused, execute
 
 LOOK_SECONDS = 2.0  # of silence between two looks at the container, each on a connection of its own
 SLOWER = 4  # what is due may take so many times as long as the look that found it, since an engine may be far away
@@ -92,13 +94,25 @@ class FollowedStream(Generic[T]):
 
 
 class ContainerStreams:
-    """Reads logs and waits for ends. No connection that falls silent outlasts the container for long."""
+    """Reads logs and waits for ends. No connection that falls silent outlasts the container for long.
+
+    `_readable_proc`: the engine's processes stand in `_proc`, a /proc, and we may look into them.
+    """
 
     engine: Engine
+    _proc: Path
+    _readable_proc: bool
 
     def inspect(self, container: str) -> ContainerInfo | None:
         """Describe a container by id or name."""
         raise NotImplementedError
+
+    def wait_page(self, container: ContainerInfo) -> WaitPage | None:
+        """Open the page of waits for data through /proc, else ask a command inside."""
+        if not self._readable_proc:
+            return AskedPage(lambda command: execute(self.engine, container.id, command))
+        home = self._proc / str(container.pid) / "root"
+        return open_page(Path(f"{home}{FOLDER}"), home / "proc")
 
     def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
         """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""
