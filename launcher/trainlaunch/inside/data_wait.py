@@ -7,6 +7,7 @@ is what the first batches of loops took, with the start of their workers.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import mmap
@@ -195,16 +196,20 @@ def _mapped(own: Any) -> memoryview:
 
 
 def install() -> None:
-    """Make every DataLoader's iterator note its waits; a page without records says that none was iterated."""
+    """Make every DataLoader's iterator note its waits; a page without records says that none was iterated.
+
+    Nobody need have asked for it, so nothing is said where it can't be.
+    """
     import torch
     from torch.utils.data import dataloader
 
-    with open(PAGE, "a+b") as own:
-        fcntl.lockf(own, fcntl.LOCK_EX)
-        _mapped(own)
-    waits, worker = DataWait(PAGE, torch), dataloader.get_worker_info
-    _follow_batches(dataloader._BaseDataLoaderIter, waits, worker)
-    _follow_starts(dataloader.DataLoader, dataloader._BaseDataLoaderIter, waits, worker)
+    with contextlib.suppress(Exception):
+        with open(PAGE, "a+b") as own:
+            fcntl.lockf(own, fcntl.LOCK_EX)
+            _mapped(own)
+        waits, worker = DataWait(PAGE, torch), dataloader.get_worker_info
+        _follow_batches(dataloader._BaseDataLoaderIter, waits, worker)
+        _follow_starts(dataloader.DataLoader, dataloader._BaseDataLoaderIter, waits, worker)
 
 
 def _follow_batches(base: Any, waits: DataWait, worker: Any) -> None:
@@ -240,10 +245,13 @@ def _follow_starts(loaders: Any, base: Any, waits: DataWait, worker: Any) -> Non
 
         owner.__iter__ = __iter__
 
-    derived = loaders.__init_subclass__.__func__  # typing.Generic's
+    own = loaders.__dict__.get("__init_subclass__")
 
     def init_subclass(cls: Any, **named: Any) -> None:
-        derived(cls, **named)
+        if own is None:
+            super(loaders, cls).__init_subclass__(**named)
+        else:
+            own.__func__(cls, **named)
         wrap(cls)
 
     loaders.__init_subclass__ = classmethod(init_subclass)  # type: ignore[arg-type]
