@@ -64,7 +64,7 @@ DESIGN_ROWS = {
     "shm_size": "auto",
     "shm_extra": "[]",
     "shm_extra[].name": "required",
-    "shm_extra[].size": "required",
+    "shm_extra[].size": "none",
     "data_loader": "{}",
     "data_loader.batch_size": "none",
     "data_loader.sample": "none",

@@ -44,6 +44,7 @@ REMARKS: tuple[PlanRule, ...] = (
     target_effects.not_applied_on_a_host,
     target_effects.image_tag_floating,
     sizes.shm_unsized,
+    sizes.shm_owner_unnamed,
     rank_counts.prefetch_without_workers,
     code_mounts.code_untracked,
     code_mounts.code_with_secret,

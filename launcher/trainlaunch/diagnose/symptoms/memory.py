@@ -21,6 +21,7 @@ from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import fewer, memory_story, more_memory
 from trainlaunch.exit_codes import EXIT_SIGKILL
+from trainlaunch.job.shm_owners import RAY_ROOM
 from trainlaunch.units import MIB, format_size, human_size, round_up
 
 NEARLY = 0.95  # of the limit, by what can't be given back
@@ -228,7 +229,7 @@ def _ray_shm(case: Case) -> Diagnosis | None:
             "lower object_store_memory, or name it in shm_extra with its size, so that /dev/shm holds it",
             LIKELY,
         )
-    fits = format_size(round_up(max(free * 10 // 11 - MIB, MIB), MIB))
+    fits = format_size(round_up(max(free * RAY_ROOM[1] // RAY_ROOM[0] - MIB, MIB), MIB))
     return Diagnosis(
         "TL636",
         "ray-shm",

@@ -62,7 +62,7 @@ def job_spec(
             for name, each in job.get("secrets").items()
         },
         resources=_resources(job.below("resources"), gpus),
-        shm_extra=tuple(ShmExtra(**each) for each in job.get("shm_extra")),
+        shm_extra=tuple(ShmExtra(each["name"], each.get("size")) for each in job.get("shm_extra")),
         data_loader=_data_loader(job.below("data_loader"), bool(gpus), root.items.get("data_loader", (None, None))[1]),
         torchrun=_record(Torchrun, job.below("torchrun").get) if "torchrun" in values else None,
         ulimits=tuple(Ulimit(name, *limits) for name, limits in values.get("ulimits", {}).items()),
