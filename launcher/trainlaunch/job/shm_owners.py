@@ -6,9 +6,9 @@ job states them; what a script passes from inside is not.
 ray     python/ray/_private/utils.py and ray_constants.py: an object store of 30 % of the memory, at most 200 GB. It is
         made in /dev/shm only where more than the store is free there; else it is in /tmp, or refused above 10 GB.
 vllm    v1/executor/multiproc_executor.py, distributed/device_communicators/shm_broadcast.py: with several workers a
-        ring of 10 chunks to all of them, one of 10 × 24 MiB back from each, and one of 6 × 4 MiB for each group of tensor
-        parallel workers. tmpfs gives pages as messages fill them, so mostly it takes much less; a worker that gets none
-        dies of SIGBUS.
+        ring of 10 chunks to all of them, one of 10 × 24 MiB back from each, and one of 6 × 4 MiB for each group of
+        tensor parallel workers. tmpfs gives pages as messages fill them, so mostly it takes much less; a worker that
+        gets none dies of SIGBUS.
 nccl    src/transport/shm.cc: 9,637,892 bytes a segment between two ranks, for some channels; fails with "failed to
         extend /dev/shm/nccl-…".
 """
