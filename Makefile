@@ -1,7 +1,8 @@
 # After `python3 -m venv .venv && .venv/bin/pip install --editable '.[test]'`. `e2e` and `libraries` need a Docker engine and root.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: check test regen e2e full libraries
+.PHONY: check test regen docs e2e full libraries
 
 check:
 	ruff check .
@@ -9,6 +10,7 @@ check:
 	mypy
 	shellcheck .ci/run templates/*.sh
 	trainlaunch check compose k8s
+	mkdocs build --strict --quiet
 
 # Tests run in four processes, of which many wait; tests/groups.py says which tests share one.
 test:
@@ -16,6 +18,10 @@ test:
 
 regen:
 	pytest -q --update-goldens -m "not docker"
+
+# The site of docs/, at http://127.0.0.1:8000; pages are built again as they change.
+docs:
+	mkdocs serve
 
 e2e:
 	pytest -n 4 -m docker

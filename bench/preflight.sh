@@ -18,11 +18,12 @@ data_loader:
   sample: [{shape: [3, 64, 64], dtype: float32}, {shape: [], dtype: int64}]
 EOF
 wrapper=$(cd "$(dirname "$0")/.." && "${PYTHON:-python3}" - "$folder/job.yaml" <<'EOF'
-import pathlib, sys
+import pathlib, shlex, sys
 from trainlaunch.job import read_job
 from trainlaunch.rules import plan_job
-from trainlaunch.render.preflight import preflight_text
-print(preflight_text(plan_job(read_job(pathlib.Path(sys.argv[1])))), end="")
+from trainlaunch.container.preflight import plan_variables, preflight_text
+((name, value),) = plan_variables(plan_job(read_job(pathlib.Path(sys.argv[1])))).items()
+print(f"{name}={shlex.quote(value)}", preflight_text(), sep="\n")
 EOF
 )
 # shellcheck disable=SC2016  # expanded by the container's shell

@@ -105,11 +105,11 @@ def test_a_changed_job_gives_a_diff_that_patch_takes(trainlaunch: Runs, kept: Pa
 def test_a_rendering_of_an_older_format_is_one_line(trainlaunch: Runs, kept: Path) -> None:
     """All of its lines differ, which says nothing of the job; a Job that gets another name starts again."""
     for path in (kept / "deploy").iterdir():
-        text = path.read_text().replace("# rendering format 2\n", "# rendering format 1, input 0123abcd\n")
+        text = path.read_text().replace("# rendering format 3\n", "# rendering format 2\n")
         path.write_text(text.replace("tl_say", "tl_tell"))
     done = trainlaunch("check", cwd=kept)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.count("has rendering format 1, and this trainlaunch writes format 2") == 3
+    assert done.stderr.count("has rendering format 2, and this trainlaunch writes format 3") == 3
     assert done.stderr.count("fix: run `trainlaunch check --fix`") == 3
     assert done.stderr.count("starts again where Git applies it") == 1
     assert trainlaunch("check", "--fix", cwd=kept).returncode == 0
@@ -234,8 +234,8 @@ def test_a_job_that_no_longer_renders_is_said_once(trainlaunch: Runs, kept: Path
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("# rendering format 2", "# rendering format 9", "rendering format 9, and this trainlaunch writes format 2"),
-        ("# rendering format 2", "# format 2", "no line `rendering format N"),
+        ("# rendering format 3", "# rendering format 9", "rendering format 9, and this trainlaunch writes format 3"),
+        ("# rendering format 3", "# format 3", "no line `rendering format N"),
         (" for compose: ", " for swarm: ", "names the target swarm"),
         ("\nname:", "\n# options: --sets x=1\nname:", "'--sets', which has no meaning there"),
         ("\nname:", '\n# options: --set "x=1\nname:', "quote that is never closed"),

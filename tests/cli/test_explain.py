@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli.codes_page import codes_markdown
+from trainlaunch.cli.codes_page import code_pages, codes_markdown
+from trainlaunch.cli.command_line_page import command_line_markdown
 from trainlaunch.manuals import FOLDER, Manual, manuals
 from trainlaunch.rules import RETIRED
 
@@ -232,6 +233,15 @@ def test_an_error_ends_in_the_command_that_explains_it(trainlaunch: Runs, tmp_pa
     assert trainlaunch("plan", str(job)).stderr.splitlines()[-1] == "   = help: trainlaunch explain TL108"
 
 
-def test_the_page_of_codes_is_current(golden: Callable[[Path, str], None]) -> None:
-    """docs/codes.md is what `python -m trainlaunch.cli.codes_page` writes."""
+def test_the_pages_of_codes_are_current(golden: Callable[[Path, str], None]) -> None:
+    """docs/codes.md and docs/codes/ are what `python -m trainlaunch.cli.codes_page` writes, and nothing else."""
     golden(ROOT / "docs" / "codes.md", codes_markdown())
+    pages = code_pages()
+    for name, text in pages.items():
+        golden(ROOT / "docs" / "codes" / name, text)
+    assert {each.name for each in (ROOT / "docs" / "codes").iterdir()} == set(pages)
+
+
+def test_the_page_of_the_command_line_is_current(golden: Callable[[Path, str], None]) -> None:
+    """docs/command-line.md is what `python -m trainlaunch.cli.command_line_page` writes."""
+    golden(ROOT / "docs" / "command-line.md", command_line_markdown())

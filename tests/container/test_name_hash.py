@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from trainlaunch.container.kubernetes import kubernetes_name
+from trainlaunch.container.name_hash import held_immutable
 from trainlaunch.kinds import KINDS, Kind
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
@@ -159,3 +160,25 @@ def test_another_place_of_the_job_file_gives_the_same_name(tmp_path: Path) -> No
     second.write_text("# a comment\n\n" + second.read_text())
     names = {kubernetes_name(plan_job(read_job(each, target="kubernetes"))) for each in (first, second)}
     assert len(names) == 1
+
+
+@pytest.mark.parametrize("kind", NAMED, ids=[each.word for each in NAMED])
+def test_neither_order_nor_comments_nor_prune_name_anything(tmp_path: Path, kind: Kind) -> None:
+    """What the API server sees is a tree; and what a controller may delete is no part of it."""
+    plan = plan_of(tmp_path / "a", kind)
+    text = render(plan)
+    turned = "---\n".join(yaml.safe_dump(each, sort_keys=True) for each in yaml.safe_load_all(text))
+    assert turned != text
+    assert held_immutable(kind, turned) == held_immutable(kind, text)
+    pruned = plan_of(tmp_path / "b", kind, "kubernetes.prune=true")
+    assert kubernetes_name(pruned) == kubernetes_name(plan)
+    assert "Prune=false" in text
+    assert "rune" not in render(pruned).replace("kubernetes.prune=true", "")
+
+
+def test_options_of_argo_cd_that_are_stated_stay(tmp_path: Path) -> None:
+    """Ours are added to them; a stated Prune is the user's own."""
+    stated = "annotations={argocd.argoproj.io/sync-options: 'Replace=true, Force=true'}"
+    assert '"Replace=true,Force=true,Prune=false"' in render(plan_of(tmp_path, KINDS["job"], stated))
+    own = "annotations={argocd.argoproj.io/sync-options: Prune=true}"
+    assert '"Prune=true"' in render(plan_of(tmp_path, KINDS["job"], own))

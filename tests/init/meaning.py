@@ -6,10 +6,12 @@ import posixpath
 from pathlib import Path
 from typing import Any
 
+from trainlaunch.formats.docker.functions import inlined
 from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import SIZE, TMPFS, Known, Unknown, Value, Workload, stated
 from trainlaunch.init.takeover import ImportedJob, take_over
 from trainlaunch.init.takeover.prologue import wrapped
+from trainlaunch.job.reserved import PLAN_VARIABLE
 from trainlaunch.lint.linter import read_text
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
@@ -19,7 +21,7 @@ from trainlaunch.rules.sources.source_text import SourceText
 
 _PULL = {"Always": "always", "IfNotPresent": "missing", "Never": "never", "if_not_present": "missing"}
 _OURS = ("dev.trainlaunch.", "trainlaunch.dev/", "app.kubernetes.io/")
-_OURS_OF_ENV = ("PET_SHUTDOWN_TIMEOUT",)
+_OURS_OF_ENV = ("PET_SHUTDOWN_TIMEOUT", PLAN_VARIABLE)
 
 
 def workloads(text: str, name: str) -> tuple[Workload, ...]:
@@ -40,7 +42,7 @@ def taken(text: str, name: str, folder: Path, pick: str | None = None) -> tuple[
 def drafted(plan: LaunchPlan, folder: Path) -> Workload:
     """Return what the plan's rendering starts; it lies beside the job file."""
     name = plan.target_record.file_name.format(name=plan.job.name)
-    return workloads(render(plan, base=folder), name)[0]
+    return workloads(inlined(render(plan, base=folder)), name)[0]
 
 
 def meaning(workload: Workload, folder: Path) -> dict[str, Any]:

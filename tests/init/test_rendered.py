@@ -135,7 +135,7 @@ def test_code_in_a_manifest_is_named_and_not_invented(tmp_path: Path) -> None:
 def test_a_changed_number_is_not_passed_off_as_the_plan(tmp_path: Path) -> None:
     """A need that no DataLoaders give is owned by something else, and the job says so in a field."""
     plan = planned(ROOT / "examples/quickstart/job.yaml", "docker")
-    text = render(plan).replace("tl_need=180224", "tl_need=184320")
+    text = render(plan).replace(" need=180224", " need=184320")
     taken = take_over(text.encode(), str(tmp_path / "run.sh"), pick=None, folder=tmp_path)
     (tmp_path / "job.yaml").write_text(taken.text)
     assert plan_job(read_job(tmp_path / "job.yaml")).shm.need == 184320
@@ -144,7 +144,7 @@ def test_a_changed_number_is_not_passed_off_as_the_plan(tmp_path: Path) -> None:
 def test_what_no_loaders_explain_is_said(tmp_path: Path) -> None:
     """Open files that fit to no batch: the job plans all the same, and a warning names the number."""
     plan = planned(ROOT / "examples/quickstart/job.yaml", "docker")
-    text = re.sub(r"tl_files=\d+", "tl_files=9000001", render(plan))
+    text = re.sub(r" files=\d+", " files=9000001", render(plan))
     taken = take_over(text.encode(), str(tmp_path / "run.sh"), pick=None, folder=tmp_path)
     assert [each.message for each in taken.notes] == ["files of the plan is not taken over"]
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from trainlaunch.container.preflight import MIN_LIVENESS_TIMEOUT, health_text, preflight_text
+from trainlaunch.container.preflight import MIN_LIVENESS_TIMEOUT, wrapper_words
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs
 from tests.preflight.containers import StartsPrograms, program
-from tests.preflight.plans import plan
+from tests.preflight.plans import health_alone, plan, wrapper_alone
 
 pytestmark = pytest.mark.docker
 
@@ -48,7 +48,7 @@ def _checked(start_programs: StartsPrograms, *lines: str) -> list[tuple[int, str
     page = f"mkdir -m 700 {FOLDER}; {{ {wrote}; printf '%4096s' ''; }} >{FOLDER}/heartbeat"
     runs = "; ".join(f'{shell} -c "$0"; echo "$?"' for shell in ("dash", "busybox sh", "bash --posix"))
     script = f"{PROCESSES}\n{page}\n{runs}\nkill $live $parent"
-    (ended,) = start_programs([program("sh", "-c", script, health_text(watched()), user=1000)], "--shm-size=64m")
+    (ended,) = start_programs([program("sh", "-c", script, health_alone(watched()), user=1000)], "--shm-size=64m")
     assert ended.err == ""
     found = ended.out.splitlines()
     return [(int(code), said) for said, code in zip(found[::2], found[1::2], strict=True)]
@@ -95,8 +95,8 @@ def test_first_batches_may_take_the_start_period(checked: Checked) -> None:
 
 def test_a_page_that_is_missing_is_unknown(start_programs: StartsPrograms) -> None:
     """Python with -I, or another program, writes none; nothing is wrong then."""
-    text = health_text(watched())
-    assert text.count("heartbeat") == 1
+    text = health_alone(watched())
+    assert "tl_stall=" in text
     (ended,) = start_programs([program("sh", "-c", text)], "--shm-size=64m")
     assert (ended.code, ended.out.split()[0]) == (0, "longest_wait=unknown")
 
@@ -133,10 +133,12 @@ def test_a_worker_that_hangs_is_noticed(docker_run: Runs, torch_image: str, work
     )
     watching = (
         'sh -c "$0" trainlaunch "$@" & job=$!; for n in $(seq 100); do '
-        f'said=$({shlex.join(["sh", "-c", health_text(made)])}) || break; sleep 1; done; echo "$said"; kill $job'
+        f'said=$({shlex.join(["sh", "-c", health_alone(made)])}) || break; sleep 1; done; echo "$said"; kill $job'
     )
     flags = ("--shm-size=64m", "--user=1000", "--read-only", "--tmpfs=/tmp", "--env=HOME=/tmp")
-    done = docker_run(*flags, torch_image, "sh", "-c", watching, preflight_text(made), *made.argv)
+    done = docker_run(
+        *flags, torch_image, "sh", "-c", watching, wrapper_alone(made), *wrapper_words(made)[4:], *made.argv
+    )
     assert "step 8" in done.stdout
     last = done.stdout.splitlines()[-1]
     assert last.startswith("unhealthy: rank 0 has waited "), done
@@ -152,7 +154,7 @@ def test_the_check_ends_in_time_on_a_twentieth_of_a_cpu_under_full_load(docker_r
         "echo $(($(cut -d. -f1 /proc/uptime) - $1)); done; kill 0"
     )
     done = docker_run(
-        "--cpus=0.05", "--shm-size=64m", base_image, "sh", "-c", script, health_text(watched()), timeout=300
+        "--cpus=0.05", "--shm-size=64m", base_image, "sh", "-c", script, health_alone(watched()), timeout=300
     )
     took = [int(line) for line in done.stdout.splitlines() if line.isdigit()]
     assert len(took) == 3, done

@@ -132,6 +132,7 @@ DESIGN_ROWS = {
     "kubernetes.annotations": "{}",
     "kubernetes.stable_name": "false",
     "kubernetes.token": "false",
+    "kubernetes.prune": "false",
     "target_overrides": "{}",
     "patches": "{}",
     "patches.docker": "{}",

@@ -1,4 +1,4 @@
-"""`trainlaunch tune` in a cluster: a Job for each run, gone afterwards, with the task in the pod's own wrapper."""
+"""`trainlaunch tune` in a cluster: a Job for each run, gone afterwards, with the task in the pod's own plan."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 from typing import Any
 
 import pytest
+from trainlaunch.job.reserved import PLAN_VARIABLE
 
 from tests.kubernetes.contract.user import User
 from tests.kubernetes.pods import Pod
@@ -23,8 +24,9 @@ FIELDS = {"data_loader": LOADER, "shm_size": None, "resources": {"cpus": 1, "mem
 
 
 def task_of(pod: Pod) -> dict[str, Any]:
-    """Return what the wrapper in a pod's command hands to the part inside."""
-    found = re.search(r"export TRAINLAUNCH_TUNE=(.*)", "\n".join(pod.containers[0]["command"]))
+    """Return what the plan in a pod's environment hands to the part inside."""
+    (plan,) = (each["value"] for each in pod.containers[0]["env"] if each["name"] == PLAN_VARIABLE)
+    found = re.search(r"export TRAINLAUNCH_TUNE=(.*)", plan)
     assert found
     return dict(json.loads(shlex.split(found[1])[0]))
 

@@ -28,5 +28,5 @@ def test_each_plan_gets_its_own_texts_and_hash(tmp_path: Path) -> None:
     first, second = ((template_hash(each), container_of(each)) for each in (one, two))
     assert first[0] != second[0]
     assert first[1].args == one.argv != second[1].args
-    assert first[1].entrypoint != second[1].entrypoint
+    assert first[1].env != second[1].env
     assert (template_hash(one), container_of(one)) == first

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from trainlaunch.container.preflight import preflight_text
+from trainlaunch.container.preflight import plan_variables, wrapper_words
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 SHELLS: Mapping[str, tuple[str, ...]] = {
@@ -39,14 +39,14 @@ class Case:
 
     def started_by(self, shell: str) -> dict[str, object]:
         """Return this case for the driver, under one of SHELLS."""
-        text, setup = preflight_text(self.plan), self.setup
+        (_, _, text, *words), setup = wrapper_words(self.plan), self.setup
         if self.allowed_cpus is not None:
             assert text.count("/proc/self/status") == 1
             text = text.replace("/proc/self/status", "/var/status")
             setup += f"\nprintf 'Name:\\tsh\\nCpus_allowed_list:\\t%s\\n' {self.allowed_cpus} >/var/status"
         return {
-            "argv": [*SHELLS[shell], "-c", text, "trainlaunch", *self.plan.argv],
-            "env": dict(self.env),
+            "argv": [*SHELLS[shell], "-c", text, *words, *self.plan.argv],
+            "env": {**self.env, **plan_variables(self.plan)},
             "user": self.user,
             "cwd": self.cwd,
             "setup": setup,
@@ -90,4 +90,5 @@ def pid_1_arguments(case: Case, shell: str) -> tuple[list[str], list[str]]:
     """Return the flags before the image, and the words after it, that make a case its container's first process."""
     argv = case.started_by(shell)["argv"]
     assert isinstance(argv, list)
-    return ["--init=false", f"--entrypoint={argv[0]}"], argv[1:]
+    env = [f"--env={name}={value}" for name, value in plan_variables(case.plan).items()]
+    return ["--init=false", f"--entrypoint={argv[0]}", *env], argv[1:]

@@ -25,6 +25,8 @@ def test_entrypoint_stays_in_front(start_programs: StartsPrograms, entrypoint: l
     """Whether it execs what follows or starts it as a child."""
     command = ["sh", "-c", '[ -z "${SET_BY-}" ] || echo "$SET_BY"; echo trained']
     container = container_of(plan(image_entrypoint=entrypoint, command=command))
-    (ended,) = start_programs([program(*container.entrypoint, *container.args)], "--shm-size=64m")
+    (ended,) = start_programs(
+        [program(*container.entrypoint, *container.args, **dict(container.env))], "--shm-size=64m"
+    )
     assert (ended.code, ended.out) == (0, printed), ended.err
     assert "trainlaunch: preflight passed: " in ended.err

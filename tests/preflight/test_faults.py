@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from trainlaunch.container.preflight import STOP_MARKER, health_text, preflight_text
+from trainlaunch.container.preflight import STOP_MARKER
 
-from tests.preflight.plans import automatic, plan
+from tests.preflight.plans import automatic, health_alone, plan, wrapper_alone
 
 SHELLS = {"dash": ("dash",), "busybox": ("busybox", "sh"), "bash": ("bash", "--posix"), "bash-as-itself": ("bash",)}
 PLANS = {"stated": plan(command=["echo", "ok"]), "automatic": automatic(command=["echo", "ok"])}
@@ -75,7 +75,7 @@ def wrapper(name: str, files: Mapping[str, str], folder: Path) -> str:
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(content)
-    return preflight_text(PLANS[name]).replace("/sys/fs/cgroup", str(folder))
+    return wrapper_alone(PLANS[name]).replace("/sys/fs/cgroup", str(folder))
 
 
 def test_odd_values_of_a_cgroup_are_no_limits(shell: tuple[str, ...], tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_missing_tool_is_a_check_less(shell: tuple[str, ...], tmp_path: Path, 
     if "busybox" in shell[0]:
         pytest.skip("busybox has all of them within itself")
     for each in PLANS.values():
-        passed(run(shell, preflight_text(each), {"PATH": str(tmp_path)}))
+        passed(run(shell, wrapper_alone(each), {"PATH": str(tmp_path)}))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_stat_that_says_nothing_is_said(tmp_path: Path, said: str | None) -> N
         (tmp_path / "stat").write_text(f"#!/bin/sh\n/bin/cat {tmp_path}/said\n")
         (tmp_path / "stat").chmod(0o755)
     for words in (("/bin/dash",), ("/bin/bash", "--posix"), ("/bin/bash",)):
-        text = preflight_text(PLANS["stated"])
+        text = wrapper_alone(PLANS["stated"])
         stopped(run(words, text, {"PATH": str(tmp_path)}), 78, "install coreutils in it")
 
 
@@ -150,14 +150,14 @@ def test_an_inherited_shellopts_stops_nothing(options: str) -> None:
     """Where an image's sh is bash, it takes options from the environment."""
     for words in (("/bin/bash", "--posix"), ("/bin/bash",)):
         for each in PLANS.values():
-            passed(run(words, preflight_text(each), {"SHELLOPTS": options}))
+            passed(run(words, wrapper_alone(each), {"SHELLOPTS": options}))
 
 
 def test_a_traced_shell_shows_no_secret(tmp_path: Path) -> None:
     """SHELLOPTS=xtrace would print each variable that the wrapper sets."""
     job = plan(target="compose", command=["echo", "ok"], secrets={"TOKEN": {"file": "./token"}})
     (tmp_path / "TOKEN").write_text("hush-hush")
-    text = preflight_text(job).replace("/run/secrets", str(tmp_path))
+    text = wrapper_alone(job).replace("/run/secrets", str(tmp_path))
     done = run(("/bin/bash",), text, {"SHELLOPTS": "xtrace"})
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
     assert "hush" not in done.stderr
@@ -167,7 +167,7 @@ def test_a_traced_shell_shows_no_secret(tmp_path: Path) -> None:
 def test_inherited_variables_of_our_names_change_nothing(shell: tuple[str, ...], value: str) -> None:
     """An image may have any; the wrapper sets each before it reads it."""
     for each in PLANS.values():
-        text = preflight_text(each)
+        text = wrapper_alone(each)
         env = dict.fromkeys(re.findall(r"\btl_[a-z]+", text), value)
         assert run(shell, text, env).stderr == run(shell, text).stderr
         passed(run(shell, text, env))
@@ -179,7 +179,7 @@ def test_open_files_without_a_limit_are_enough(shell: tuple[str, ...], tmp_path:
     """`ulimit -H -n` may say `unlimited`, which is no number; the kernel here refuses that, so a function says it."""
     fake = f'ulimit() {{ case $* in "-H -n") echo {limit} ;; esac; }}\n'
     for each in PLANS.values():
-        passed(run(shell, fake + preflight_text(each)))
+        passed(run(shell, fake + wrapper_alone(each)))
 
 
 @pytest.mark.parametrize("planted", ["nothing", "link", "folder"])
@@ -198,7 +198,7 @@ def test_the_health_checks_folder_is_private_and_no_strangers(tmp_path: Path, pl
             os.chown(own, 1042, 1042)
         except PermissionError:
             pytest.skip("only root can give a folder away")
-    text = health_text(PLANS["stated"]).replace("/dev/shm", str(own.parent))
+    text = health_alone(PLANS["stated"]).replace("/dev/shm", str(own.parent))
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["/bin/dash", "-c", text], env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from trainlaunch.container.preflight import health_text
 from trainlaunch.units import MIB
 
 from tests.preflight.containers import SHELLS, StartsPrograms, program
-from tests.preflight.plans import plan
+from tests.preflight.plans import health_alone, plan
 
 pytestmark = pytest.mark.docker
 
-TEXT = health_text(plan(ranks_per_container=2))
+TEXT = health_alone(plan(ranks_per_container=2))
 NEED = 2 * plan().shm.need
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.container.container import VARIABLE, container_of
+from trainlaunch.job.reserved import PLAN_VARIABLE
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs
@@ -85,6 +86,7 @@ def test_two_nodes_train_together_though_dns_learns_of_node_0_late(
     argv = [torch_image, *container.entrypoint[1:], *container.args]
     # No name is looked up beyond these containers: a server that nobody reaches would be waited for.
     flags = [SHM, f"--network={network}", "--dns=127.0.0.1", "--entrypoint=/bin/sh", f"--env={VARIABLE}={host}:29500"]
+    flags += [f"--env={PLAN_VARIABLE}={dict(container.env)[PLAN_VARIABLE]}"]
     own = [f"--label={own_label}", f"--hostname={short}", "--env=JOB_COMPLETION_INDEX=0"]
     first = docker("run", "--detach", "--init", *flags, *own, *argv)
     try:

@@ -25,12 +25,10 @@ JOB = (
 
 @pytest.fixture
 def wrapper(tmp_path: Path) -> Path:
-    """Return the end of the preflight, as it is for `script`: it hands signals on and waits."""
-    text = (ROOT / "templates" / "preflight.sh").read_text()
-    staying = text.split("#: script\n")[1].split("#: end\n")[0]
-    waiting = text.rpartition("#: end\n")[2]
+    """Return the end of the preflight, which hands signals of a `script` on and waits."""
+    _, begins, ending = (ROOT / "templates" / "preflight.sh").read_text().rpartition('if [ "$tl_script" ]; then\n')
     file = tmp_path / "wrapper.sh"
-    file.write_text(f"tl_signals='TERM INT HUP'\n{staying}{waiting}")
+    file.write_text(f"tl_script=yes tl_signal=''\n{begins}{ending}")
     return file
 
 

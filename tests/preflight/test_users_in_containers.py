@@ -5,17 +5,14 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from trainlaunch.container.kubernetes import IDENTITY
-from trainlaunch.job.reserved import CLUSTER_HOME
 
 from tests.conftest import Runs
-from tests.preflight.containers import SHM, Case, RunsCases
-from tests.preflight.plans import plan
+from tests.preflight.containers import SHM, Case, RunsCases, pid_1_arguments
+from tests.preflight.plans import FOLDERS, HOME, NAMED, plan
 
 pytestmark = pytest.mark.docker
 
 SHOWN = plan(command=["env", "-0"])
-HOME = "/tmp/trainlaunch-home"
 CLEAN = f"rm -rf {HOME}"
 
 
@@ -23,14 +20,13 @@ def identity(case: Case, run_cases: RunsCases) -> dict[str, str]:
     """Return the variables of a name and home that the job got."""
     (ended,) = run_cases([case], SHM)
     assert ended.code == 0, ended
-    return {key: value for key, value in ended.variables.items() if key in IDENTITY}
+    return {key: value for key, value in ended.variables.items() if key in NAMED | FOLDERS}
 
 
-def test_a_uid_without_a_name_gets_what_a_pod_states(run_cases: RunsCases) -> None:
-    """The same variables as on Kubernetes, below a folder that only this uid can read."""
+def test_a_uid_without_a_name_gets_one_and_a_home(run_cases: RunsCases) -> None:
+    """On a cluster as on an engine, below a folder that only this uid can read."""
     shown = Case(SHOWN, user=1042, env={"HOME": "/"}, setup=CLEAN)
-    expected = {key: value.replace(CLUSTER_HOME, HOME) for key, value in IDENTITY.items()}
-    assert identity(shown, run_cases) == expected
+    assert identity(shown, run_cases) == NAMED | FOLDERS
     mode = Case(plan(command=["stat", "-c", "%a %u", HOME]), user=1042, env={"HOME": "/"}, setup=CLEAN)
     assert [each.out for each in run_cases([mode], SHM)] == ["700 1042\n"]
 
@@ -41,11 +37,11 @@ def test_what_is_set_stays(run_cases: RunsCases) -> None:
     kept = identity(Case(SHOWN, user=1042, env=mine, setup=CLEAN), run_cases)
     assert (kept["USER"], kept["LOGNAME"], kept["XDG_CACHE_HOME"], kept["HOME"]) == ("me", "us", "/c", HOME)
     writable = Case(SHOWN, user=1042, env={"HOME": "/tmp"}, setup=CLEAN)
-    named = {"HOME": "/tmp", "USER": "trainlaunch", "LOGNAME": "trainlaunch"}
+    named = NAMED | {"HOME": "/tmp"}
     assert identity(writable, run_cases) == named
     stated = Case(plan(command=["env", "-0"], env={"HOME": "/nowhere"}), user=1042, env={"HOME": "/nowhere"})
     assert identity(stated, run_cases) == named | {"HOME": "/nowhere"}
-    assert identity(Case(SHOWN, user=0, env={"HOME": "/nowhere"}), run_cases) == {"HOME": "/nowhere"}
+    assert identity(Case(SHOWN, user=0, env={"HOME": "/nowhere"}, setup=CLEAN), run_cases) == FOLDERS
 
 
 @pytest.mark.parametrize(
@@ -68,13 +64,12 @@ def test_shm_is_no_home(run_cases: RunsCases) -> None:
 def test_an_images_own_user_has_a_name(docker_run: Runs, base_image: str) -> None:
     """A USER of the image counts as one that the job states: nobody sees it before the container runs."""
     shown = plan(command=["python3", "-c", "import getpass; print(getpass.getuser())"])
-    argv = Case(shown).started_by("dash")["argv"]
-    assert isinstance(argv, list)
+    flags, argv = pid_1_arguments(Case(shown), "dash")
     text = f"FROM {base_image}\nUSER 1042\n"
     built = subprocess.run(["docker", "build", "--quiet", "-"], input=text, capture_output=True, text=True, check=True)
     image = built.stdout.strip()
     try:
-        done = docker_run(SHM, f"--entrypoint={argv[0]}", image, *argv[1:])
+        done = docker_run(SHM, *flags, image, *argv)
         assert (done.returncode, done.stdout) == (0, "trainlaunch\n"), done.stderr
         assert "warning: can't write to" not in done.stderr, "the folder / of an image that names none is no finding"
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,9 @@ def kind_plan(path: Path, kind: str, nodes: int, *sets: str) -> LaunchPlan:
 
 
 def documents(plan: LaunchPlan) -> list[dict[str, Any]]:
-    """Return the objects of a verified manifest."""
-    return list(yaml.safe_load_all(verified(plan, render(plan))))
+    """Return the objects of a verified manifest, aliases written out."""
+    found = list(yaml.safe_load_all(verified(plan, render(plan))))
+    return [json.loads(json.dumps(each)) for each in found]
 
 
 def templates(plan: LaunchPlan) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trainlaunch.container.container import container_of
 from trainlaunch.render import render
 from trainlaunch.verify import verified
 
@@ -25,13 +26,45 @@ def test_the_script_is_clean_under_shellcheck(job: str) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_each_flag_stands_on_its_own_line() -> None:
-    """A reviewer reads one flag a line, /dev/shm among them in whole MiB."""
+def test_the_line_is_the_first_function_and_its_scripts_are_the_last() -> None:
+    """A reviewer reads one flag of the job's a line, /dev/shm among them in whole MiB, and no script in between."""
     lines = render(job_plan("full", "docker")).splitlines()
-    flags = [line for line in lines if line.startswith("  --")]
-    assert "  --shm-size 5559m \\" in flags
-    assert "  --rm \\" in flags
-    assert all(line.endswith((" \\", "--health-cmd '")) or " '" in line for line in flags)
+    code = [line for line in lines if not line.startswith("#")]
+    assert code[0] == "docker_run() {"
+    flags = [line for line in code[: code.index("}")] if line.startswith("    --")]
+    assert "    --shm-size 5559m \\" in flags
+    assert all(line.endswith(" \\") or " '" in line for line in flags)
+    divided = next(index for index, line in enumerate(lines) if line.startswith("# From here on"))
+    assert lines[divided + 1] == "health() {"
+    assert lines[-1] == "docker_run"
+
+
+def test_a_small_jobs_line_is_short(tmp_path: Path) -> None:
+    """Thirty lines at most, and nothing quoted twice."""
+    text = render(plan_with(tmp_path, resources={"cpus": 2, "memory": "2Gi"}))
+    assert text.splitlines().index("}") - text.splitlines().index("docker_run() {") < 30
+    assert "'\\''" not in text
+
+
+ODD = "f() {\n  a 'b' \"$(health)\"\n}\ndocker_run\n"  # what would end our function, or ask for another
+
+
+def test_a_script_starts_the_words_of_the_plan(tmp_path: Path) -> None:
+    """Each byte of them, whatever a here-document and a function make of the text."""
+    engine = tmp_path / "docker"
+    engine.write_text('#!/bin/sh\n[ "$1" = run ] && printf "%s\\0" "$@"\n')
+    engine.chmod(0o755)
+    plan = plan_with(tmp_path, command=["printf", ODD, "'", "$HOME", "{num_workers}"], env={"A": ODD})
+    assert verified(plan, render(plan))
+    for shell in (["dash"], ["bash", "--posix"], ["busybox", "sh"]):
+        if shutil.which(shell[0]) is None:
+            continue
+        env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        done = subprocess.run([*shell, "-c", render(plan)], env=env, capture_output=True, text=True, check=True)
+        words, container = done.stdout.split("\0")[:-1], container_of(plan)
+        assert tuple(words[-len(container.args) - 3 :]) == (*container.entrypoint[1:], *container.args)
+        assert {f"{name}={value}" for name, value in container.env} <= {*words}
+        assert words[words.index("--health-cmd") + 1] == container.health
 
 
 @pytest.mark.parametrize(
@@ -55,10 +88,9 @@ def test_the_preflight_stands_behind_the_images_entrypoint(
 ) -> None:
     """--entrypoint takes one word; the rest of the ENTRYPOINT, the preflight and the command follow the image."""
     text = render(plan_with(tmp_path, image_entrypoint=entrypoint))
-    after = text.partition(f"  --entrypoint {words} \\\n  trainer:1 \\\n")[2]
-    start = "  -x \\\n  /bin/sh \\\n  -c \\\n" if entrypoint else "  -c \\\n"
-    assert after.startswith(start)
-    assert after.endswith("  trainlaunch \\\n  python train.py\n")
+    front = "-x /bin/sh -c" if entrypoint else "-c"
+    after = f'    {front} "$(preflight)" trainlaunch \\\n    python train.py\n}}\n'
+    assert f"    --entrypoint {words} \\\n    trainer:1 \\\n{after}" in text
     assert ("ENTRYPOINT that the image has is not run" in text) == (entrypoint is None)
 
 
@@ -81,7 +113,7 @@ def test_relative_binds_follow_the_file(tmp_path: Path) -> None:
 
 def test_a_read_only_root_brings_its_own_tmp(tmp_path: Path) -> None:
     """Without a writable /tmp a DataLoader hangs; a job that mounts its own keeps it."""
-    assert "  --read-only \\\n  --tmpfs /tmp:exec \\\n" in render(plan_with(tmp_path, read_only=True))
+    assert "  --read-only \\\n    --tmpfs /tmp:exec \\\n" in render(plan_with(tmp_path, read_only=True))
     own = plan_with(tmp_path, read_only=True, mounts=[{"type": "tmpfs", "target": "/tmp/"}])
     assert "--tmpfs /tmp/:exec \\\n" in render(own)
     assert "--tmpfs /tmp:" not in render(own)

@@ -73,11 +73,13 @@ def test_a_name_follows_what_is_asked_for(tmp_path: Path) -> None:
     assert name_of(other) != name_of(render(same))
 
 
-def test_another_rendering_format_is_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Job of an older format keeps its name in the cluster; its template could not be replaced."""
-    before = name_of(render(job_plan("full", "kubernetes")))
-    monkeypatch.setattr("trainlaunch.container.name_hash.RENDERING_FORMAT", 999)
-    assert name_of(render(job_plan("full", "kubernetes"))) != before
+def test_another_rendering_format_is_no_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster sees the template, and not the number above it."""
+    before = render(job_plan("full", "kubernetes"))
+    monkeypatch.setattr("trainlaunch.render.header.RENDERING_FORMAT", 999)
+    after = render(job_plan("full", "kubernetes"))
+    assert name_of(after) == name_of(before)
+    assert after != before
 
 
 def name_of(manifest: str) -> str:
@@ -92,7 +94,7 @@ def test_headers_name_no_folder_no_time_and_no_version_of_the_tool(target: str) 
     header = [line for line in render(plan).splitlines() if line.startswith("# ")]
     text = "\n".join(header)
     assert "from full.yaml" in text
-    assert "\n# rendering format 2\n" in render(plan)
+    assert "\n# rendering format 3\n" in render(plan)
     assert f" {plan.shm.size.derivation}\n" in render(plan)
     assert str(FOLDER) not in text
     assert trainlaunch.__version__ not in text

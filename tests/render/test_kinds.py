@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 from trainlaunch.container.container import container_of, rendezvous_endpoint
 from trainlaunch.container.kubernetes import kubernetes_name
-from trainlaunch.container.preflight import readiness_text
+from trainlaunch.container.preflight import health_text, plan_variables
 from trainlaunch.errors import JobFileRejected, RenderingDisagrees
 from trainlaunch.job.fields.kubernetes import POD_KEYS
+from trainlaunch.job.reserved import PLAN_VARIABLE
 from trainlaunch.kinds import KINDS
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan, plan_job
@@ -158,7 +160,7 @@ def test_nodes_meet_at_the_first_one(kind: str, host: str) -> None:
         assert not any(each.startswith("--rdzv-endpoint") for each in container["args"])
     alone = kind_plan(CLUSTER, kind, 1)
     assert rendezvous_endpoint(alone) is None
-    assert "PET_RDZV_ENDPOINT" not in render(alone)
+    assert "PET_RDZV_ENDPOINT" not in dict(container_of(alone).env)
 
 
 def test_the_jobs_own_rendezvous_wins(tmp_path: Path) -> None:
@@ -183,7 +185,7 @@ def test_an_indexed_job_has_a_service_for_its_names() -> None:
     assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 3, 3)
     assert spec["backoffLimit"] == 0
     assert spec["template"]["spec"]["subdomain"] == name
-    assert [each["action"] for each in spec["podFailurePolicy"]["rules"]] == ["FailJob", "Count"]
+    assert [each["action"] for each in spec["podFailurePolicy"]["rules"]] == ["FailJob", "FailJob"]
 
 
 def test_a_jobset_starts_all_pods_again_but_never_after_78(tmp_path: Path) -> None:
@@ -240,18 +242,20 @@ def test_readiness_only_records_where_something_acts_on_it(tmp_path: Path) -> No
         (True, {"kubernetes": {"kind": "jobset"}}),
     ):
         plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, **fields)
-        probe = templates(plan)[0]["spec"]["containers"][0]["readinessProbe"]["exec"]["command"][2]
-        assert probe.startswith("trap 'exit 0' EXIT") is expected
-        assert probe.endswith(kubernetes_dollars(container_of(plan).health))
+        probe = templates(plan)[0]["spec"]["containers"][0]["readinessProbe"]["exec"]["command"]
+        assert (" records=yes" in plan_variables(plan)[PLAN_VARIABLE]) is expected
+        assert probe == ["/bin/sh", "-c", kubernetes_dollars(health_text())]
 
 
 @pytest.mark.parametrize("shell", ["dash", "busybox sh", "bash --posix"])
 def test_a_check_that_only_records_never_fails(tmp_path: Path, shell: str) -> None:
-    """What it prints stays, and its exit code is 0, in each shell that an image may have."""
+    """What it prints stays, and its exit code is 0, in each shell that an image may have; as liveness it does fail."""
     plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, kubernetes={"queue": "a"})
-    text = readiness_text(plan.job, "tl_bad() { echo unhealthy; exit 1; }\nfalse || tl_bad\n")
-    done = subprocess.run([*shell.split(), "-c", text], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "unhealthy\n")
+    text = health_text().replace("/dev/shm", str(tmp_path / "gone"))
+    for name, code in ((), 0), (("liveness",), 1):
+        argv = [*shell.split(), "-c", text, *name]
+        done = subprocess.run(argv, env=os.environ | plan_variables(plan), capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout[:10]) == (code, "unhealthy:")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -295,8 +299,6 @@ def test_a_pod_passes_the_level_that_it_names(tmp_path: Path, level: str, user: 
     context = spec.get("securityContext", {})
     stated = None if user is None and level != "restricted" else int((user or "1000").partition(":")[0])
     assert context.get("runAsUser") == stated
-    home = any(each["name"] == "home" for each in spec["volumes"])
-    assert home is bool(stated)
     assert context.get("fsGroup") == (1000 if stated else None)
     assert (violations(spec, "restricted") == []) is (level == "restricted")
 
@@ -339,7 +341,7 @@ def test_an_attempt_learns_its_number_where_the_pods_have_it(tmp_path: Path, kin
     label = {"fieldRef": {"fieldPath": "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"}}
     assert found == [label] * (kind in {"jobset", "trainjob"})
     text = verified(plan, render(plan))
-    assert ("TRAINLAUNCH_RESTARTS + 1" in text) is bool(found)
+    assert ("restarts=yes" in text) is bool(found)
     for document in documents(plan):
         validate(document, VERSIONS[-1])
     if found:
@@ -362,7 +364,7 @@ def test_who_asks_for_no_number_gets_none(tmp_path: Path, fields: dict[str, Any]
     plan = plan_with(tmp_path, "kubernetes", kubernetes={"kind": "jobset"}, **stated)
     text = verified(plan, render(plan))
     assert "restart-attempt" not in text
-    assert "TRAINLAUNCH_RESTARTS +" not in text
+    assert "restarts=yes" not in text
 
 
 def test_no_pod_ever_asks_for_the_hosts_ipc() -> None:

@@ -84,8 +84,8 @@ def test_flags_stand_after_ours_and_before_the_image(tmp_path: Path) -> None:
     text = text_of(patched_plan(tmp_path, "docker", {"extra_args": arguments}))
     quoted = NASTY.replace("'", "'\\''")
     assert (
-        "  --entrypoint /bin/sh \\\n  --cap-add SYS_PTRACE \\\n  --network host \\\n  --publish 80:80 \\\n"
-        f"  --env 'X={quoted}' \\\n  --privileged \\\n  trainer:1 \\\n  -c \\\n"
+        "    --entrypoint /bin/sh \\\n    --cap-add SYS_PTRACE \\\n    --network host \\\n    --publish 80:80 \\\n"
+        f"    --env 'X={quoted}' \\\n    --privileged \\\n    trainer:1 \\\n    -c "
     ) in text
 
 
@@ -175,20 +175,33 @@ def test_a_json_patch_leaves_all_other_lines(tmp_path: Path) -> None:
     patch = [
         {"op": "add", "path": "/spec/suspend", "value": True},
         {"op": "replace", "path": "/spec/template/spec/securityContext/fsGroupChangePolicy", "value": "Always"},
-        {"op": "remove", "path": "/spec/podFailurePolicy/rules/1"},
+        {"op": "remove", "path": "/spec/podFailurePolicy/rules/0"},
         {"op": "add", "path": "/spec/template/spec/volumes/0", "value": {"name": "logs", "emptyDir": {}}},
     ]
-    lines = changed_lines(patched_plan(tmp_path, "kubernetes", patch))
-    assert [line for line in lines if "type:" not in line and "status:" not in line] == [
-        "-      # A drained or preempted node is no failure of the job.",
-        '-      - action: "Ignore"',
-        "-        onPodConditions:",
+    assert changed_lines(patched_plan(tmp_path, "kubernetes", patch)) == [
+        '-      - action: "FailJob"',
+        "-        onExitCodes:",
+        '-          containerName: "train"',
+        '-          operator: "In"',
+        "-          values: [78, 125, 126, 127] # wrong files, or no process ever ran",
         '-        fsGroupChangePolicy: "OnRootMismatch"',
         '+        fsGroupChangePolicy: "Always"',
         '+        - name: "logs"',
         "+          emptyDir: {}",
         "+  suspend: true",
     ]
+
+
+def test_a_patch_of_one_of_two_alike_pods_leaves_the_other(tmp_path: Path) -> None:
+    """The second is an alias of the first in the text, and a pod of its own to the API server."""
+    path = "/spec/pytorchReplicaSpecs/{}/template/metadata/annotations/note"
+    for changed, other in (("Master", "Worker"), ("Worker", "Master")):
+        patch = [{"op": "add", "path": path.format(changed), "value": "x"}]
+        fields = {"kubernetes": {"kind": "pytorchjob"}, "torchrun": {"nnodes": 2}}
+        (found,) = documents_of(text_of(patched_plan(tmp_path, "kubernetes", patch, **fields)))
+        pods = found["spec"]["pytorchReplicaSpecs"]
+        assert pods[changed]["template"]["metadata"]["annotations"]["note"] == "x"
+        assert "note" not in pods[other]["template"]["metadata"]["annotations"]
 
 
 def test_a_text_that_the_editor_gets_wrong_is_a_bug_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +264,7 @@ def test_kubernetes_takes_what_was_asked_for(tmp_path: Path, version: str) -> No
 
 IMPOSSIBLE: list[tuple[str, dict[str, Any], str]] = [
     ("a path that is not there", {"op": "remove", "path": "/spec/colour"}, "/spec has no colour"),
-    ("an index past the end", {"op": "remove", "path": "/spec/template/spec/volumes/9"}, "no index 9; it has 0 to 1"),
+    ("an index past the end", {"op": "remove", "path": "/spec/template/spec/volumes/9"}, "no index 9; it has 0 to 0"),
     ("a test that fails", {"op": "test", "path": "/spec/backoffLimit", "value": 3}, "for 3, and it is 0"),
     ("below a number", {"op": "add", "path": "/spec/backoffLimit/x", "value": 3}, "is 0, with nothing below it"),
     ("another kind", {"op": "add", "path": "/spec/x", "value": 3, "kind": "Service"}, "names the kind Service, and"),

@@ -161,6 +161,6 @@ def test_templates_are_found() -> None:
 def test_every_quoting_filter_gives_quoted_text() -> None:
     """What a filter of the list returns is marked as quoted."""
     arguments: dict[str, tuple[Any, ...]] = {"number": (1,), "yaml_text": ("a", 2), "sh_words": (("a",),)}
-    arguments["compose_variable"] = ("A", "missing")
+    arguments |= {"compose_variable": ("A", "missing"), "yaml_folded": ("a", 2)}
     made = {name: type(write(*arguments.get(name, ("A",)))) for name, write in QUOTING_FILTERS.items()}
     assert set(made.values()) == {Quoted}

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from trainlaunch.container.kubernetes import IDENTITY
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Session
@@ -89,7 +88,8 @@ class UserContract:
         self, backend: Backend, begin: Begin, make_plan_of: MakePlan, read_only: bool
     ) -> None:
         """As in a pod: getpass.getuser() finds a name, and the caches of torch, Triton and matplotlib are writable."""
-        folders = " ".join(f'"${each}"' for each in IDENTITY if each not in {"HOME", "USER", "LOGNAME"})
+        names = ("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "MPLCONFIGDIR")
+        folders = " ".join(f'"${each}"' for each in names)
         script = f'echo "$USER $LOGNAME $MINE"; mkdir -p {folders}; cd "$HOME"; touch x; ls -A'
         plan = make_plan_of(
             command=["/bin/sh", "-euc", script], user="1042:1042", read_only=read_only, env={"MINE": "my-own"}

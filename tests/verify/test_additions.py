@@ -76,7 +76,7 @@ def test_a_variable_label_or_limit_stated_twice_is_refused(flag: str) -> None:
     """Docker takes the last of two and says nothing; a review would see the first."""
     plan = job_plan("full", "docker")
     script = render(plan)
-    first = re.search(rf"^  {flag} .*\\\n", script, re.MULTILINE)
+    first = re.search(rf"^    {flag} .*\\\n", script, re.MULTILINE)
     assert first
     assert not accepted(plan, script.replace(first[0], first[0] * 2, 1))
 
@@ -123,11 +123,14 @@ def test_an_option_of_a_compose_mount_is_refused(tmp_path: Path, before: str, li
 @pytest.mark.parametrize(
     ("before", "line"),
     [
-        ('- name: "home"', '        - {name: "host", hostPath: {path: "/"}}'),
+        ('- name: "mount-0"', '        - {name: "host", hostPath: {path: "/"}}'),
         ('claimName: "data"', "            extra: true"),
         ('name: "settings"', "            defaultMode: 0"),
-        ('- name: "HOME"', '            - {name: "HOME", value: "/elsewhere"}'),
-        ('- name: "HOME"', '            - {name: "X", valueFrom: {fieldRef: {fieldPath: "metadata.name"}}}'),
+        ('- name: "TRAINLAUNCH_PLAN"', '            - {name: "TRAINLAUNCH_PLAN", value: "/elsewhere"}'),
+        (
+            '- name: "TRAINLAUNCH_PLAN"',
+            '            - {name: "X", valueFrom: {fieldRef: {fieldPath: "metadata.name"}}}',
+        ),
         ('key: "key"', "                  optional: true"),
         ('secretName: "file"', "            optional: true"),
         ('- key: "key"', '              - {key: "other", path: "other"}'),
@@ -164,7 +167,7 @@ FILES = {"BOUND": {"file": "./bound", "as": "file"}, "READ": {"file": "./read"},
         ("--tmpfs /run/secrets:mode=1777", "--tmpfs /run/secrets:mode=1777,exec"),
         ("--tmpfs /run/secrets:mode=1777", "--mount type=bind,source=/tmp,target=/run/secrets"),
         ("--env WRITTEN_FILE=/run/secrets/WRITTEN", "--env WRITTEN_FILE=/tmp/WRITTEN"),
-        ("tl_written=WRITTEN", "tl_written=OTHER"),
+        (" written=WRITTEN", " written=OTHER"),
     ],
 )
 def test_a_change_to_a_secret_of_the_script_is_refused(tmp_path: Path, before: str, after: str) -> None:

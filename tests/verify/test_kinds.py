@@ -68,8 +68,9 @@ def taken_all_the_same(kind: str, nodes: int, wanted: Callable[[Path_, str], boo
 
 @pytest.fixture
 def _short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for text in ("preflight_text", "health_text"):  # each reading of the whole ones takes 20 ms
-        monkeypatch.setattr(f"trainlaunch.container.container.{text}", lambda plan: "echo $HOME\nexit 1\n")
+    text = "echo $HOME\nexit 1"  # each reading of the whole ones takes 20 ms
+    monkeypatch.setattr("trainlaunch.container.preflight.preflight_text", lambda: text)
+    monkeypatch.setattr("trainlaunch.container.container.health_text", lambda: text)
 
 
 @pytest.mark.usefixtures("_short_texts")

@@ -42,10 +42,13 @@ def test_what_was_rendered_is_accepted(job: str, target: str) -> None:
 def flags_of(script: str) -> list[str]:
     """Return each flag of a script with its value, as it stands there."""
     start = script.index("exec docker run \\\n") + len("exec docker run \\\n")
-    end = script.index("  --entrypoint")
-    flags = re.findall(r"  --[a-z-]+(?: (?:'(?:[^']|'\\'')*'|[^\s'\\]+))? \\\n", script[start:end])
-    assert "".join(flags) == script[start:end], "the flags are all of the text"
+    end = script.index("    --entrypoint")
+    flags = re.findall(rf" --[a-z-]+(?: (?:{VALUE}))?(?=[ \n])", script[start:end])
+    assert "".join(flags).split() == script[start:end].replace("\\\n", "").split(), "the flags are all of the text"
     return flags
+
+
+VALUE = r"""'(?:[^']|'\\'')*'|"[^"]*"|[^\s'"\\-][^\s'"\\]*"""
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -62,11 +65,14 @@ def test_no_word_of_the_command_can_be_left_out(job: str) -> None:
     """The image, the preflight and each argument must stand behind the flags, in their order."""
     plan = job_plan(job, "docker")
     script = render(plan)
-    last = script.rsplit(" ", 1)[1]
-    for part in ("  -c \\\n", "  trainlaunch \\\n", f" {last.strip()}", f"  {plan.job.image} \\\n"):
-        assert part in script
-        assert refusals(plan, script[::-1].replace(part[::-1], "", 1)[::-1]), f"accepted without {part}"
-    assert refusals(plan, re.sub(r"  --entrypoint \S+ \\\n", "", script))
+    run, below = script.split("\n}\nplan() {")
+    last = run.rsplit(" ", 1)[1]
+    for part in (" -c ", ' "$(preflight)"', " trainlaunch \\\n", f" {last}", f"    {plan.job.image} \\\n"):
+        before, found, after = run.rpartition(part)
+        assert found
+        text = f"{before} {after}\n}}\nplan() {{{below}"
+        assert refusals(plan, text), f"accepted without {part}"
+    assert refusals(plan, re.sub(r" --entrypoint \S+ \\\n", "", script))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +97,7 @@ def test_no_word_of_the_command_can_be_left_out(job: str) -> None:
 def test_no_flag_can_be_added(flag: str) -> None:
     """What the plan doesn't ask for is refused, above all what would give /dev/shm another size."""
     plan = job_plan("minimal", "docker")
-    assert refusals(plan, render(plan).replace("  --rm \\\n", f"  --rm \\\n  {flag} \\\n"))
+    assert refusals(plan, render(plan).replace("    --rm ", f"    {flag} --rm "))
 
 
 @pytest.mark.parametrize(
@@ -350,7 +356,7 @@ def test_a_sidecar_must_see_the_same_shm() -> None:
 @pytest.mark.parametrize(("target", "behind"), [("compose", "{EUR}"), ("kubernetes", "(HOME)")])
 def test_a_wrong_number_of_dollars_is_refused(target: str, behind: str, dollars: str) -> None:
     """A `$` that the reader would expand, or leave doubled, is another argument or variable."""
-    plan = job_plan("full", target)
+    plan = job_plan("full", target, "env.HOME=/h")
     text = render(plan)
     assert f"$${behind}" in text
     assert refusals(plan, text.replace(f"$${behind}", f"{dollars}{behind}"))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from trainlaunch.container.job_variables import shutdown_variables
 from trainlaunch.container.kubernetes import kubernetes_name
-from trainlaunch.container.preflight import health_text, preflight_text
+from trainlaunch.container.preflight import health_text, plan_variables, wrapper_words
 from trainlaunch.container.secret_delivery import passed_secrets, path_variables
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.job.spec import Secret
@@ -21,7 +21,8 @@ VARIABLE = "PET_RDZV_ENDPOINT"  # torchrun reads PET_<OPTION> where its argv has
 class Container(NamedTuple):
     """Literal strings, nothing escaped. The process is `entrypoint + args`.
 
-    `entrypoint` ends with `/bin/sh -c WRAPPER trainlaunch`. `secrets` are those that are variables when it starts.
+    `entrypoint` ends with `/bin/sh -c WRAPPER trainlaunch`, and with what Python of ours the wrapper unpacks.
+    `secrets` are those that are variables when it starts.
     `labels` are what someone selects by, `notes` what only `status` reads: labels of an engine, annotations of a pod.
     """
 
@@ -39,17 +40,32 @@ class Container(NamedTuple):
 def container_of(plan: LaunchPlan) -> Container:
     """Return what `plan` starts."""
     job = plan.job
-    wrapper = ("/bin/sh", "-c", preflight_text(plan), "trainlaunch")
     return Container(
         name=plan.name,
-        entrypoint=(*(job.image_entrypoint or ()), *wrapper),
+        entrypoint=(*(job.image_entrypoint or ()), *wrapper_words(plan)),
         args=plan.argv,
-        env=(*rendezvous_variables(plan), *shutdown_variables(plan), *job.env.items(), *path_variables(plan).items()),
+        env=(
+            *rendezvous_variables(plan),
+            *shutdown_variables(plan),
+            *job.env.items(),
+            *path_variables(plan).items(),
+            *plan_variables(plan).items(),
+        ),
         secrets=passed_secrets(plan),
         labels=(*job.labels.items(), (LABEL_PREFIX + "job", job.name)),
         notes=((LABEL_PREFIX + PLAN_LABEL, planned_of(plan).text()),),
-        health=health_text(plan),
+        health=health_text(),
     )
+
+
+def above_scripts(plan: LaunchPlan, between: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the comment that divides the job's own part of a text from scripts that are the same for every job.
+
+    `between` names parts of the job that can stand nowhere else.
+    """
+    having = " that has them" if plan.inside.parts else ""
+    line = f"From here on trainlaunch's own scripts, the same in every text of this format{having}."
+    return (line, f"Between them: {' and '.join(between)}.") if between else (line,)
 
 
 def rendezvous_endpoint(plan: LaunchPlan) -> str | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from trainlaunch.container.name_hash import template_hash
 from trainlaunch.job.fields.kubernetes import POD_KEYS
-from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
+from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.job.spec import JobSpec, numeric_user
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -14,16 +14,13 @@ from trainlaunch.plan.target_names import longest_cluster_name, shortened
 
 Pairs = tuple[tuple[str, str], ...]  # labels or notes of a Container
 PULL_POLICIES = {"always": "Always", "missing": "IfNotPresent", "never": "Never"}
-# A uid that the image doesn't know has no home and no name: getpass.getuser() raises, which PyTorch's Inductor calls.
-IDENTITY = {
-    "HOME": CLUSTER_HOME,
-    "USER": "trainlaunch",
-    "LOGNAME": "trainlaunch",
-    "XDG_CACHE_HOME": f"{CLUSTER_HOME}/.cache",
-    "TORCHINDUCTOR_CACHE_DIR": f"{CLUSTER_HOME}/.cache/torchinductor",
-    "TRITON_CACHE_DIR": f"{CLUSTER_HOME}/.cache/triton",
-    "MPLCONFIGDIR": f"{CLUSTER_HOME}/.cache/matplotlib",
+# Options of an annotation that holds several, comma-separated.
+ARGO_CD = {
+    "argocd.argoproj.io/sync-options": "Prune=false",
+    "argocd.argoproj.io/compare-options": "IgnoreExtraneous",
 }
+FLUX_PRUNE = "kustomize.toolkit.fluxcd.io/prune"
+MANAGED_BY = "app.kubernetes.io/managed-by"
 LOCAL_ADDRESS = "PET_LOCAL_ADDR"  # torchrun's
 
 
@@ -40,11 +37,33 @@ def kubernetes_name(plan: LaunchPlan) -> str:
 
 def kubernetes_labels(plan: LaunchPlan, labels: Pairs) -> dict[str, str]:
     """Return the labels of every object: ours under `trainlaunch.dev/`, and the two that Kubernetes' tools look for."""
-    known = {"app.kubernetes.io/name": plan.job.name, "app.kubernetes.io/managed-by": "trainlaunch"}
+    known = {"app.kubernetes.io/name": plan.job.name, MANAGED_BY: "trainlaunch"}
     kind = KINDS[plan.job.kubernetes.kind]
     if not kind.levels:  # no controller labels its pod
         known[kind.pod_label] = kubernetes_name(plan)
     return known | {_kubernetes_key(key): value for key, value in labels}
+
+
+def pod_labels(plan: LaunchPlan, labels: Pairs) -> dict[str, str]:
+    """Return the labels of the pods, which their controller manages."""
+    of_objects = kubernetes_labels(plan, labels)
+    made = bool(KINDS[plan.job.kubernetes.kind].levels)
+    return {key: value for key, value in of_objects.items() if key != MANAGED_BY or not made}
+
+
+def object_annotations(plan: LaunchPlan) -> dict[str, str]:
+    """Return the annotations of every object: the job's, and those that keep controllers from deleting what runs.
+
+    A change gives another name, so Git no longer holds the object that trains, nor what serves it. They are in no hash.
+    """
+    stated = dict(plan.job.annotations)
+    if plan.job.kubernetes.prune or not KINDS[plan.job.kubernetes.kind].immutable:
+        return stated
+    for key, option in ARGO_CD.items():
+        options = [each.strip() for each in stated.get(key, "").split(",") if each.strip()]
+        known = {each.partition("=")[0] for each in options}
+        stated[key] = ",".join(options if option.partition("=")[0] in known else [*options, option])
+    return {**stated, FLUX_PRUNE: stated.get(FLUX_PRUNE, "disabled")}
 
 
 def pod_annotations(plan: LaunchPlan, notes: Pairs) -> dict[str, str]:
@@ -90,19 +109,7 @@ def stated_in_pod(job: JobSpec) -> dict[str, str]:
     return {key: value for key, value in stated.items() if value is not None}
 
 
-def needs_own_home(job: JobSpec) -> bool:
-    """Return whether the processes have a uid that the image need not know."""
-    return job.kubernetes.run_as == "assigned" or bool(security(job).uid)
-
-
 def needs_local_address(job: JobSpec) -> bool:
     """Return whether torchrun must be told by which address the other nodes reach it: a node's name may not do."""
     stated = LOCAL_ADDRESS in {*job.env, *job.secrets}
     return job.nodes > 1 and job.kubernetes.host_network and not stated
-
-
-def missing_identity(plan: LaunchPlan) -> dict[str, str]:
-    """Return the variables of a home and its caches that the job doesn't set itself."""
-    if not needs_own_home(plan.job):
-        return {}
-    return {name: value for name, value in IDENTITY.items() if name not in {*plan.job.env, *plan.job.secrets}}

@@ -1,33 +1,32 @@
-"""The preflight wrapper and the health command: POSIX sh texts that carry the plan's numbers.
+"""The preflight wrapper and the health command, and the job's own numbers that both read.
 
-Both are the same bytes on every target; a target only quotes them.
+The two are POSIX sh texts, the same bytes for every job and on every target. What differs between jobs is one variable
+of the container, whose value is shell text on one line.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from trainlaunch.container.instrumentation_files import unpacking
 from trainlaunch.container.job_variables import checkpoint_dir, restarts_field
 from trainlaunch.container.secret_delivery import path_variables, read_secrets, written_secrets
 from trainlaunch.job.loader_spec import LoaderSpec
+from trainlaunch.job.reserved import PLAN_VARIABLE
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.tokens import has_token
-from trainlaunch.kinds import KINDS
 from trainlaunch.plan.instrumentation import HEARTBEAT
 from trainlaunch.plan.launch_plan import LaunchPlan, LinearBytes, cache_last_plan
 from trainlaunch.plan.lock_overrides import fresh_tune
-from trainlaunch.plan.ranks import fills_variables
 from trainlaunch.plan.workers_and_threads import MAX_WORKERS_ON_CPU, shares_cpus, whole_cpus
 from trainlaunch.templating.environment import constant_text
-from trainlaunch.templating.quoting import sh_word
+from trainlaunch.templating.quoting import sh_word, sh_words
 from trainlaunch.units import MIB, round_up
 
 # What stands before the preflight's last sentence, so that its 75 and 78 can be told from the job's own.
 STOP_MARKER = "trainlaunch: preflight stopped"
-SCRIPT_MARK = "# trainlaunch preflight,"  # how the wrapper's constant text begins
-FILES = "  #: files\n"  # where the script unpacks Python of ours
+SCRIPT_MARK = "# trainlaunch preflight,"  # how the wrapper's text begins
+LIVENESS = "liveness"  # the health command's $0 where a failure of it ends the container
 _NO_LOADER = LoaderSpec(
     name="",
     batch_size=None,
@@ -41,24 +40,34 @@ _NO_LOADER = LoaderSpec(
     collate="none",
     batches_held=1,
 )
-FORWARDED = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
+FORWARDED = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")  # by every wrapper
 
 # A probe runs in the job's own cgroup, and gets CPU beside all of its processes: a slow one must end no job.
 MIN_LIVENESS_TIMEOUT = 60
-_RECORDS_ONLY = "trap 'exit 0' EXIT # something acts on readiness here, so this check only records\n"
 
 
-@cache_last_plan
-def preflight_text(plan: LaunchPlan) -> str:
-    """Return the wrapper: proves the container, exports what the job reads, then becomes `"$@"`, the plan's argv.
+def wrapper_words(plan: LaunchPlan) -> tuple[str, ...]:
+    """Return what stands before the job's argv: it proves the container, exports what the job reads, becomes the job.
 
-    It is a prologue of the job's own numbers, then templates/preflight.sh with the sections that the job needs.
+    Behind its name comes the text that unpacks Python of ours, where the plan has parts.
     """
-    lines = *_numbers(plan), *_settings(plan), *_names(plan)
-    script = _script("preflight.sh", tuple(_sections(plan)))
-    if plan.inside.parts:
-        script = script.replace(FILES, unpacking(plan))
-    return "\n".join((*lines, script))
+    words = ("/bin/sh", "-c", preflight_text(), "trainlaunch")
+    return (*words, unpacking(plan).removesuffix("\n")) if plan.inside.parts else words
+
+
+def preflight_text() -> str:
+    """Return the wrapper's script."""
+    return _script("preflight.sh")
+
+
+def health_text() -> str:
+    """Return the health command: one line of text and exit 0 while /dev/shm is as planned, else a reason and exit 1."""
+    return _script("health.sh")
+
+
+def _script(name: str) -> str:
+    """Return a script without its last line's end, which `$(…)` of a shell takes away too."""
+    return constant_text(name).removesuffix("\n")
 
 
 def preflight_behind_entrypoint(argv: Sequence[str]) -> bool:
@@ -68,51 +77,16 @@ def preflight_behind_entrypoint(argv: Sequence[str]) -> bool:
     return at is not None and tuple(argv[:at]) != words
 
 
-def health_text(plan: LaunchPlan) -> str:
-    """Return the health command: one line of text and exit 0 while /dev/shm is as planned, else a reason and exit 1."""
-    numbers: dict[str, object] = {"least": plan.shm.minimum, "planned": plan.processes, "shared": _shared(plan)}
-    beats = HEARTBEAT in plan.inside.parts
-    if beats:
-        longest = plan.job.healthcheck.stall_after or 0
-        numbers |= {"stall": longest, "first": max(longest, plan.job.healthcheck.start_period)}
-    return "\n".join((_assigned(numbers), _script("health.sh", (("heartbeat", beats),))))
-
-
-@functools.lru_cache(maxsize=64)
-def _script(name: str, sections: tuple[tuple[str, bool], ...]) -> str:
-    """Return a constant script without its marks, and without the sections, `#: NAME` to `#: end`, that are False."""
-    kept, wanted, stated = [], True, dict(sections)
-    for line in constant_text(name).splitlines(keepends=True):
-        if line.startswith("#: "):
-            wanted = stated.get(line[3:].strip(), True)
-        elif wanted:
-            kept.append(line)
-    return "".join(kept)
-
-
-def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
-    job = plan.job
-    variables = fills_variables(job)
-    yield "secrets", bool(job.secrets and (written_secrets(plan) or path_variables(plan) or read_secrets(plan)))
-    yield "auto", _automatic(plan)
-    yield "tuned", _tuned(plan) is not None
-    yield "identity", plan.target_record.starts_container
-    yield "home", plan.target_record.starts_container and "HOME" not in {*job.env, *job.secrets}
-    yield "nvidia", bool(plan.gpus) and job.resources.gpu_vendor == "nvidia"
-    yield "amd", bool(plan.gpus) and job.resources.gpu_vendor == "amd"
-    yield "torchrun", job.torchrun is not None
-    yield "nodes", job.nodes > 1
-    yield "disks", any(_disks(job))
-    yield "checkpoints", job.checkpoint_dir is not None
-    yield "restarts", bool(restarts_field(plan))
-    yield "inject", job.data_loader.inject != "off"
-    yield "inside", bool(plan.inside.parts)
-    yield "variables", variables
-    yield "tokens", variables or any(map(has_token, job.command or ()))
-    # torchrun itself hands signals on to the script that it starts.
-    script = job.script is not None and job.torchrun is None
-    yield "script", script
-    yield "command", not script
+@cache_last_plan
+def plan_variables(plan: LaunchPlan) -> dict[str, str]:
+    """Return the variable that holds the job's own numbers: words NAME=VALUE, of those that are not as usual."""
+    values = {**_numbers(plan), **_settings(plan), **_names(plan), **_of_health(plan)}
+    together = plan.ranks.value * int(str(values["workers"]))
+    usual = {"ranks": 1, "prefetch": 2, "stated": together, "planned": together, "need": "", "without": ""}
+    stated = [(key, value) for key, value in values.items() if value not in ("", usual.get(key, 0))]
+    words = [f"{key}={sh_word(str(value))}" for key, value in stated]
+    exports = [f"export {name}={sh_word(value)}" for name, value in plan.inside.settings]
+    return {PLAN_VARIABLE: "; ".join([" ".join(words), *exports])}
 
 
 def _automatic(plan: LaunchPlan) -> bool:
@@ -130,8 +104,8 @@ def _shared(plan: LaunchPlan) -> str:
     return "" if plan.target_record.private_shm else "yes"
 
 
-def _numbers(plan: LaunchPlan) -> Iterator[str]:
-    """Yield the line that changes with what the job asks for; bytes, and MiB of memory."""
+def _numbers(plan: LaunchPlan) -> dict[str, object]:
+    """Return what changes with what the job asks for; bytes, and MiB of memory."""
     shm, loader, workers = plan.shm, _loader(plan), plan.num_workers.value
     automatic, tuned = _automatic(plan), _tuned(plan)
     ruled = automatic and tuned is None and not plan.gpus
@@ -149,7 +123,7 @@ def _numbers(plan: LaunchPlan) -> Iterator[str]:
         numbers["tuned"] = tuned
     if automatic:
         numbers |= {"first": _pairs(shm.first_epoch), "every": _pairs(shm.every_epoch), "without": shm.without_workers}
-    yield _assigned(numbers)
+    return numbers
 
 
 def _pairs(lines: Sequence[LinearBytes]) -> str:
@@ -163,47 +137,68 @@ def _above(line: LinearBytes, other: LinearBytes) -> bool:
     return line != other and line.per_worker >= other.per_worker and sum(line) >= sum(other)
 
 
-def _settings(plan: LaunchPlan) -> Iterator[str]:
-    """Yield the line of words and switches; a switch is empty where it is off."""
+def _settings(plan: LaunchPlan) -> dict[str, object]:
+    """Return words and switches; what is off or usual is empty."""
     job, loader, workers = plan.job, _loader(plan), plan.num_workers.value
-    yield _assigned(
-        {
-            "name": job.name,
-            "prefetch": loader.prefetch_factor if workers else "",
-            "persistent": int(loader.persistent_workers and workers > 0),
-            "timeout": loader.timeout if workers else 0,
-            "pin": int(loader.pin_memory),
-            "gpus": job.resources.gpu_vendor if plan.gpus else "",
-            "shared": _shared(plan),
-            "unsized": int(plan.shm.unsized and not _shared(plan)),
-            "asks": "need unknown" if plan.shm.unsized else "",
-            "signals": " ".join(forwarded_signals(job.stop_signal)),
-        }
-    )
+    script = job.script is not None and job.torchrun is None  # torchrun itself hands signals on to the script
+    return {
+        "name": job.name,
+        "prefetch": loader.prefetch_factor if workers else "",
+        "persistent": _switch(loader.persistent_workers and workers > 0, 1),
+        "timeout": loader.timeout if workers and loader.timeout else "",
+        "pin": _switch(loader.pin_memory, 1),
+        "gpus": job.resources.gpu_vendor if plan.gpus else "",
+        "shared": _shared(plan),
+        "unsized": _switch(plan.shm.unsized and not _shared(plan), 1),
+        "asks": _switch(plan.shm.unsized, "unknown"),
+        "signal": " ".join(each for each in forwarded_signals(job.stop_signal) if each not in FORWARDED),
+        "nodes": _switch(job.nodes > 1, job.nodes),
+        "home": _switch("HOME" in {*job.env, *job.secrets}, "own"),
+        "inject": _switch(job.data_loader.inject == "off", "off"),
+        "script": _switch(script, "yes"),
+        "restarts": _switch(bool(restarts_field(plan)), "yes"),
+    }
 
 
-def _names(plan: LaunchPlan) -> Iterator[str]:
-    """Yield the line of each section that works on a list of names."""
+def _switch(on: bool, value: object) -> object:
+    return value if on else ""
+
+
+def _names(plan: LaunchPlan) -> dict[str, object]:
+    """Return paths, and lists of names."""
     job = plan.job
-    if dict(_sections(plan))["secrets"]:
-        lists = {"written": written_secrets(plan), "paths": path_variables(plan), "read": read_secrets(plan)}
-        yield _assigned({key: " ".join(names) for key, names in lists.items()})
-    if fills_variables(job):
-        yield _assigned({"filled": " ".join(name for name, value in job.env.items() if has_token(value))})
     saves = checkpoint_dir(plan)
-    if saves is not None:
-        yield _assigned({"saves": saves, "bytes": job.checkpoint_bytes or 0})
-    disks = tuple(_disks(job))
-    if disks:
-        yield _assigned({"disks": "\n".join(disks)})
-    if plan.inside.parts:
-        yield _assigned({"parts": " ".join(plan.inside.parts)})
-    for name, value in plan.inside.settings:
-        yield f"export {name}={sh_word(value)}"
+    return {
+        "written": " ".join(written_secrets(plan)),
+        "paths": " ".join(path_variables(plan)),
+        "read": " ".join(read_secrets(plan)),
+        "filled": " ".join(name for name, value in job.env.items() if has_token(value)),
+        "saves": saves or "",
+        "bytes": (job.checkpoint_bytes or "") if saves is not None else "",
+        "disks": sh_words(tuple(_disks(job))),
+        "parts": " ".join(plan.inside.parts),
+    }
 
 
-def _assigned(values: Mapping[str, object]) -> str:
-    return " ".join(f"tl_{key}={sh_word(str(value)) if value != '' else ''}" for key, value in values.items())
+def _of_health(plan: LaunchPlan) -> dict[str, object]:
+    """Return what only the health command reads: bytes, processes, seconds."""
+    job = plan.job
+    stated: dict[str, object] = {"planned": plan.processes}
+    if plan.shm.minimum != plan.shm.need:
+        stated["least"] = plan.shm.minimum
+    if HEARTBEAT in plan.inside.parts:
+        longest = job.healthcheck.stall_after or 0
+        stated |= {"stall": longest, "begin": max(longest, job.healthcheck.start_period)}
+    return stated | {"records": _switch(_readiness_acts(plan), "yes")}
+
+
+def _readiness_acts(plan: LaunchPlan) -> bool:
+    """Whether readiness decides about the job, so that the check must not fail.
+
+    A queue evicts what is not ready, and a pod that is not ready drops out of the names that its peers look up.
+    """
+    job, kind = plan.job, plan.job.kind
+    return kind is not None and bool(job.nodes > 1 or job.kubernetes.queue or kind.acts_on_readiness)
 
 
 def _loader(plan: LaunchPlan) -> LoaderSpec:
@@ -223,15 +218,6 @@ def forwarded_signals(stop_signal: str | None) -> tuple[str, ...]:
     """Return the names, as `trap` and `kill -s` take them, of the signals that reach the job through the wrapper."""
     own = (stop_signal or "TERM").upper().removeprefix("SIG")
     return tuple(dict.fromkeys((*FORWARDED, own)))
-
-
-def readiness_text(job: JobSpec, health: str) -> str:
-    """Return the readiness command: the health check, which must not fail where readiness decides about the job.
-
-    A queue evicts what is not ready, and a pod that is not ready drops out of the names that its peers look up.
-    """
-    acted_upon = job.nodes > 1 or job.kubernetes.queue or KINDS[job.kubernetes.kind].acts_on_readiness
-    return _RECORDS_ONLY + health if acted_upon else health
 
 
 def liveness_timeout(job: JobSpec) -> int:

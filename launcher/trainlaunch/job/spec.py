@@ -164,6 +164,7 @@ class KubernetesSpec(NamedTuple):
     annotations: Mapping[str, str] = {}
     token: bool = False
     stable_name: bool = False
+    prune: bool = False
 
 
 class ImagePython(NamedTuple):

@@ -43,13 +43,7 @@ def script_text(job: JobSpec) -> str:
     ending = dict.fromkeys(("TERM", "INT", "HUP", "QUIT", own))
     going_on = [each for each in ("USR1", "USR2") if each != own]
     text = f"trap 'set -- $?; wait; exit $1' {' '.join(ending)}; trap : {' '.join(going_on)}\n{job.script or ''}"
-    # Where tokens of env are filled, a text that ends as one does is none: a newline tells the two apart.
-    return f"{text}\n" if has_token(text) and fills_variables(job) else text
-
-
-def fills_variables(job: JobSpec) -> bool:
-    """Whether the preflight fills tokens in the job's env."""
-    return any(map(has_token, job.env.values()))
+    return f"{text}\n" if has_token(text) else text  # a text that ends as a token does is none
 
 
 def torchrun_prefix(job: JobSpec, ranks: int) -> tuple[str, ...]:

@@ -44,6 +44,8 @@ def patched_texts(plan: LaunchPlan, bare: str) -> Iterator[str]:
     for step in steps(plan):
         index, made = _done(plan, documents, step)
         before, documents[index] = documents[index], made
+        if isinstance(step, Operation):  # it names one place, and an edit at an anchor would change each alias too
+            editor = editor.expanded(index)
         changes = merge_changes(before, made, step.keys) if isinstance(step, Leaf) else changes_of(before, step)
         try:
             for change in changes:
@@ -83,10 +85,15 @@ def patched_documents(plan: LaunchPlan, bare: str) -> Documents:
 
 
 def documents_of(text: str) -> Documents:
-    """Return the documents of a rendering, which are the caller's own to change."""
-    import copy
+    """Return the documents of a rendering, which are the caller's own to change, each alias a value of its own."""
+    found: Documents = _unshared(_parsed(text))
+    return found
 
-    return copy.deepcopy(_parsed(text))
+
+def _unshared(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unshared(item) for key, item in value.items()}
+    return [_unshared(each) for each in value] if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=8)

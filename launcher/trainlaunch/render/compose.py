@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.container.container import container_of
+from trainlaunch.container.container import above_scripts, container_of
 from trainlaunch.container.engine_options import gpu_devices, tmpfs_options
 from trainlaunch.container.paths import bind_source, host_source
 from trainlaunch.container.secret_delivery import mounted_secrets
@@ -37,6 +37,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         header=header_lines(plan, base=base),
         job=job,
         container=container_of(plan),
+        above_scripts=above_scripts(plan, ("image_entrypoint",) if job.image_entrypoint else ()),
         first=first,
         others=others,
         job_label=LABEL_PREFIX + "job",

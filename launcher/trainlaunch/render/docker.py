@@ -1,13 +1,16 @@
-"""The docker target's text: a shell script that is one `docker run`, a flag a line."""
+"""The docker target's text: a shell script whose first function is one `docker run`, and whose last are constant."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.container.container import container_of, name_conflict_message
+from trainlaunch.container.container import Container, above_scripts, container_of, name_conflict_message
 from trainlaunch.container.paths import has_relative_bind, host_source
+from trainlaunch.container.preflight import plan_variables, preflight_text
 from trainlaunch.container.secret_delivery import mounted_secrets, secret_mounts
+from trainlaunch.formats.docker.functions import END_OF_TEXT
+from trainlaunch.job.reserved import PLAN_VARIABLE
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.engine_flags import docker_mount, limit_flags
 from trainlaunch.render.header import header_lines
@@ -45,6 +48,13 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         secrets=shell_secrets(plan, base=base),
         secret_files=[(name, host_source(plan, str(secret.file), base)) for name, secret in mounted_secrets(plan)],
         shm_derivation=plan.shm.size.derivation,
+        plan_variable=PLAN_VARIABLE,
+        numbers=plan_variables(plan)[PLAN_VARIABLE],
+        in_front=container.entrypoint[1 : container.entrypoint.index(preflight_text())],
+        scripts=scripts_of(container),
+        unpacks=bool(plan.inside.parts),
+        above_scripts=above_scripts(plan, ()),
+        end=END_OF_TEXT,
         flags=limit_flags(plan),
         mounts=[
             docker_mount(plan, mount, base=base)
@@ -54,6 +64,13 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         duration=format_duration,
         extra=[each.words for each in job.patch.flags] if job.patch else [],
     )
+
+
+def scripts_of(container: Container) -> tuple[tuple[str, str], ...]:
+    """Return the functions that print the constant texts of a container, by name; a shell drops a last line's end."""
+    unpack = container.entrypoint[container.entrypoint.index(preflight_text()) + 2 :]
+    named = [("health", container.health), ("preflight", preflight_text()), *(("unpack", each) for each in unpack)]
+    return tuple(named)
 
 
 def shell_secrets(plan: LaunchPlan, *, base: Path | None) -> list[ShellSecret]:

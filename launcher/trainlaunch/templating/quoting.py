@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from trainlaunch.yamltree.emitter import Quoted, comment, yaml_block, yaml_string, yaml_text
+from trainlaunch.formats.docker.functions import END_OF_TEXT
+from trainlaunch.yamltree.emitter import Quoted, comment, yaml_block, yaml_folded, yaml_string, yaml_text
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXPANDED = re.compile(r"\$\$+|\$(?=[(\x80-\U0010ffff])")
@@ -29,6 +30,13 @@ def sh_word(value: str) -> Quoted:
 def sh_words(values: tuple[str, ...]) -> Quoted:
     """Return shell words on one line (values with line breaks span lines)."""
     return Quoted(" ".join(map(sh_word, values)))
+
+
+def here_document(value: str) -> Quoted:
+    """Return the body of a here-document up to END_OF_TEXT, as it is; raises ValueError for one that has that line."""
+    if END_OF_TEXT in value.split("\n") or not value or value.endswith("\n"):
+        raise ValueError(f"a text that is empty, or has a line {END_OF_TEXT}, is no here-document")
+    return Quoted(value)
 
 
 def sh_name(value: str) -> Quoted:
@@ -111,10 +119,12 @@ QUOTING_FILTERS: Mapping[str, Callable[..., Quoted]] = {
     "sh": sh_word,
     "sh_words": sh_words,
     "sh_name": sh_name,
+    "here_document": here_document,
     "sh_variable": sh_variable,
     "compose_variable": compose_variable,
     "yaml": yaml_string,
     "yaml_text": yaml_text,
+    "yaml_folded": yaml_folded,
     "yaml_block": yaml_block,
     "number": number,
     "plain": plain,

@@ -9,6 +9,7 @@ from pathlib import Path
 from trainlaunch.container.container import name_conflict_message
 from trainlaunch.container.paths import has_relative_bind, host_source
 from trainlaunch.container.secret_delivery import mounted_secrets, passed_secrets
+from trainlaunch.formats.docker.functions import inlined
 from trainlaunch.formats.docker.read import read_docker_run
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.workload import Known, MountPoint, Workload
@@ -22,7 +23,7 @@ Commands = Sequence[tuple[str, ...]]
 
 def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a script starts; relative binds are seen from `folder`. Raises ValueError where it isn't one line."""
-    found = read_docker_run(text, "")
+    found = read_docker_run(inlined(text), "")
     if len(found) != 1:
         raise ValueError(f"{len(found)} commands start a container, not one")
     read = found[0]

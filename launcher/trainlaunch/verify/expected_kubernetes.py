@@ -14,17 +14,15 @@ from trainlaunch.container.kubernetes import (
     PULL_POLICIES,
     kubernetes_labels,
     kubernetes_name,
-    missing_identity,
     needs_local_address,
-    needs_own_home,
+    object_annotations,
     pod_annotations,
     security,
     stated_in_pod,
 )
-from trainlaunch.container.preflight import liveness_timeout, readiness_text
+from trainlaunch.container.preflight import LIVENESS, liveness_timeout
 from trainlaunch.container.secret_delivery import mounted_secrets
 from trainlaunch.formats.workload import GpuRequest, MountPoint, Workload, flat
-from trainlaunch.job.reserved import CLUSTER_HOME
 from trainlaunch.job.spec import secret_path
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -40,11 +38,6 @@ def expected_of(plan: LaunchPlan) -> Workload:
     common = planned_workload(plan, container)
     ids = security(job)
     own = [MountPoint("tmpfs", None, planned("/dev/shm"), size=planned(plan.shm.size.value))]
-    own += (
-        [MountPoint("scratch", None, planned(CLUSTER_HOME), size=planned(job.resources.ephemeral_storage))]
-        if needs_own_home(job)
-        else []
-    )
     own += [MountPoint("scratch", None, planned("/tmp"))] if needs_own_tmp(plan) else []
     sources = {name: str(secret.kubernetes) for name, secret in container.secrets}
     if needs_local_address(job):
@@ -52,18 +45,16 @@ def expected_of(plan: LaunchPlan) -> Workload:
     if restarts_field(plan):
         sources[RESTARTS] = f"field {restarts_field(plan)}"
     labels = kubernetes_labels(plan, container.labels)
-    env = {**dict(container.env), **missing_identity(plan)}
     rest = dict(flat(_Expected(plan, labels).rest()))
     return common._replace(
         name=planned(kubernetes_name(plan)),
         pull_policy=planned(PULL_POLICIES[job.pull_policy]),
-        env={name: planned(value) for name, value in env.items()},
+        env={name: planned(value) for name, value in container.env},
         secrets=sources,
         labels={name: planned(value) for name, value in labels.items()},
         gpus=planned(GpuRequest(plan.gpus.count, resource=job.resources.gpu_resource)) if plan.gpus.count else None,
         devices=_devices(plan),
         mounts=(*own, *_with_code(plan, common.mounts), *_mounted_secrets(plan)),
-        health=planned(readiness_text(job, container.health)),
         health_times={key: value for key, value in common.health_times.items() if key != "start_period"},
         user=planned(f"{_shown(ids.uid)}:{_shown(ids.gid)}"),
         rest=rest | {"requests are limits": True if job.kubernetes.cpu_limit else ("cpu",)},
@@ -110,13 +101,14 @@ class _Expected:
         self._labels = labels
         self._name = kubernetes_name(plan)
         self._gang = plan.job.nodes > 1
+        self._again = plan.job.max_attempts > 1  # whether anything could be tried again
 
     def rest(self) -> _Document:
         """Return it as `parse_rendering` gives it: the main object, those before it, then the pods."""
         kind = self._platform.kind
         objects: list[_Document] = getattr(self, f"_{kind}_objects")()
         *before, main = objects
-        annotations = self._template()["metadata"]["annotations"] if kind == "pod" else dict(self._job.annotations)
+        annotations = self._template()["metadata"]["annotations"] if kind == "pod" else object_annotations(self._plan)
         return main | {
             "before": [*self._code(), *before],
             "metadata": self._placed({"annotations": annotations}),
@@ -129,7 +121,8 @@ class _Expected:
     def _template(self) -> _Document:
         """Return what a pod template says beside its spec."""
         annotations = pod_annotations(self._plan, container_of(self._plan).notes)
-        return {"metadata": {"labels": self._labels, "annotations": annotations}}
+        labels = {key: value for key, value in self._labels.items() if key != "app.kubernetes.io/managed-by"}
+        return {"metadata": {"labels": labels, "annotations": annotations}}
 
     def _placed(self, metadata: _Document) -> _Document:
         namespace = self._platform.namespace
@@ -137,12 +130,12 @@ class _Expected:
 
     def _part(self, version: str, kind: str, spec: _Document) -> _Document:
         """Return an object that serves the main one, and has its name."""
-        metadata = {"name": self._name, "labels": self._labels, "annotations": dict(self._job.annotations)}
+        metadata = {"name": self._name, "labels": self._labels, "annotations": object_annotations(self._plan)}
         return {"apiVersion": version, "kind": kind, "metadata": self._placed(metadata), "spec": spec}
 
     def _code(self) -> list[_Document]:
         """Return the ConfigMaps of the job's code."""
-        metadata = self._placed({"labels": self._labels, "annotations": dict(self._job.annotations)})
+        metadata = self._placed({"labels": self._labels, "annotations": object_annotations(self._plan)})
         maps = {each.name: each for each in code_maps(self._plan).values()}
         head = {"apiVersion": "v1", "kind": "ConfigMap", "immutable": True}
         return [
@@ -214,27 +207,26 @@ class _Expected:
             "action": "FailJobSet",
             "onJobFailureReasons": ["PodFailurePolicy", "DeadlineExceeded"],
         }
-        policy = {"maxRestarts": self._job.max_attempts - 1, "rules": [disrupted, final] if self._gang else [final]}
-        template = {"metadata": {"labels": {**ancestor, **self._labels}}, "spec": job}
+        rules = [*([disrupted] if self._gang else []), *([final] if self._again else [])]
+        policy = {"maxRestarts": self._job.max_attempts - 1 if self._again else [], "rules": rules}
+        template = {"metadata": {"labels": ancestor}, "spec": job}
         return {
-            "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
             "failurePolicy": policy,
-            "replicatedJobs": [{"name": "node", "replicas": 1, "template": template}],
+            "replicatedJobs": [{"name": "node", "template": template}],
         }
 
     def _job_spec(self, *, backoff_limit: int, indexed: bool) -> _Document:
         disrupted = [{"type": "DisruptionTarget", "status": "True"}]
         retried = sorted({75, *(self._job.on_exit_codes or ())})
+        final = self._again or self._platform.kind == "job"  # a Job's backoffLimit may change while it runs
         rules: list[_Document] = [
-            {"action": "FailJob", "onExitCodes": self._exit_codes(78, 125, 126, 127)},
+            *([{"action": "FailJob", "onExitCodes": self._exit_codes(78, 125, 126, 127)}] if final else []),
             {"action": "FailJob" if self._gang else "Ignore", "onPodConditions": disrupted},
-            {"action": "Count", "onExitCodes": self._exit_codes(*retried)},
         ]
         if self._job.on_exit_codes is not None:
+            rules.append({"action": "Count", "onExitCodes": self._exit_codes(*retried)})
             others = {**self._exit_codes(*retried), "operator": "NotIn"}
             rules.append({"action": "FailJob", "onExitCodes": others})
-        if self._gang and self._platform.kind == "job":
-            del rules[1]  # it counts, as any other failure does
         spec: _Document = {
             "backoffLimit": backoff_limit,
             "podFailurePolicy": {"rules": rules},
@@ -259,7 +251,7 @@ class _Expected:
         check = self._job.healthcheck
         if not check.stops:
             return {}
-        command = ["/bin/sh", "-c", kubernetes_dollars(container_of(self._plan).health)]
+        command = ["/bin/sh", "-c", kubernetes_dollars(container_of(self._plan).health), LIVENESS]
         times = {"periodSeconds": check.interval, "timeoutSeconds": liveness_timeout(self._job)}
         return {"livenessProbe": {**times, "failureThreshold": check.retries, "exec": {"command": command}}}
 

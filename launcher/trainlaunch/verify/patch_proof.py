@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, RenderingDisagrees
 from trainlaunch.formats.docker.flags import Flag, takes_shm
+from trainlaunch.formats.docker.functions import inlined
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.job.patch import Leaf, Operation
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
@@ -73,10 +74,10 @@ def _check_words(plan: LaunchPlan, bare: str, text: str) -> None:
                 )
             ]
         )
-    *before, run = statements(bare)
+    *before, run = statements(inlined(bare))
     at = _image_at(run)
     extra = [word for flag in flags for word in flag.words]
-    if list(statements(text)) != [*before, [*run[:at], *_as_read(extra), *run[at:]]]:
+    if list(statements(inlined(text))) != [*before, [*run[:at], *_as_read(extra), *run[at:]]]:
         raise RenderingDisagrees([_another(plan)])
 
 

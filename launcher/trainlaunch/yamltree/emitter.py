@@ -19,6 +19,8 @@ _NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}\ud800-\udfff]")  # a file's name 
 _NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _PLAIN_KEY = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_][A-Za-z0-9_-]*")
 
+WIDTH = 120  # columns that a reviewer sees
+
 
 class Quoted(str):
     """Text that is safe where the writer that made it says so; templates print nothing else."""
@@ -63,6 +65,23 @@ def yaml_text(value: str, indent: int, step: int = 2) -> Quoted:
     indicator = str(step) if lines[0][0] in " \t" else ""
     chomp = "" if value.endswith("\n") else "-"
     return Quoted("\n".join((f"|{indicator}{chomp}", *(" " * indent + line if line else "" for line in lines))))
+
+
+def yaml_folded(value: str, indent: int, width: int = WIDTH) -> Quoted:
+    """Return `value` on one line, or where that is wider than `width` as a folded block, which readers join again.
+
+    The block is indented by `indent` columns, two more than its key.
+    """
+    words = value.split(" ")
+    if "" in words or indent + len(value) <= width or _has_hidden(value) or "\n" in value or "\t" in value:
+        return yaml_string(value)
+    lines = [words[0]]
+    for word in words[1:]:
+        if indent + len(lines[-1]) + len(word) < width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return Quoted("\n".join((">-", *(" " * indent + line for line in lines))))
 
 
 def yaml_block(value: object) -> Quoted:

@@ -63,9 +63,9 @@ def document(job: JobSpec) -> dict[str, Any]:
         (f"{CONTAINER}.image", "image"),
         (f"{CONTAINER}.args[2]", "command"),
         (f"{CONTAINER}.readinessProbe.periodSeconds", "healthcheck"),
-        ("spec.template.spec.volumes[2].persistentVolumeClaim.claimName", "mounts.0"),
+        ("spec.template.spec.volumes[1].persistentVolumeClaim.claimName", "mounts.0"),
         ("spec.template.spec.volumes[0].emptyDir.sizeLimit", "shm_size"),
-        (f"{CONTAINER}.volumeMounts[3].mountPath", "mounts.1"),
+        (f"{CONTAINER}.volumeMounts[2].mountPath", "mounts.1"),
         ("spec.template.spec.priorityClassName", "kubernetes.priority_class"),
         ("spec.activeDeadlineSeconds", "active_deadline"),
         ("metadata.labels", "labels"),
@@ -80,7 +80,7 @@ def test_an_api_field_has_one_field_of_the_job(job: JobSpec, document: dict[str,
 def test_a_variable_is_told_by_its_name(job: JobSpec, document: dict[str, Any]) -> None:
     """Its index in the container differs from that in the job file."""
     names = [each["name"] for each in document["spec"]["template"]["spec"]["containers"][0]["env"]]
-    for name, field in (("C", "env.C"), ("TOKEN", "secrets.TOKEN"), ("HOME", "env")):
+    for name, field in (("C", "env.C"), ("TOKEN", "secrets.TOKEN"), ("TRAINLAUNCH_PLAN", "env")):
         assert field_of(job, document, f"{CONTAINER}.env[{names.index(name)}].value") == field
 
 

@@ -128,7 +128,7 @@ def test_podman_records_what_the_text_says(
     assert made.returncode == 0, made.stderr
     by_text = recorded(podman, made.stdout.strip())
     assert trainlaunch("up", "--detach", str(wide_job)).returncode == 0
-    assert recorded(podman, re.search(r"^  --name (\S+)", text, re.M)[1]) == by_text  # type: ignore[index]
+    assert recorded(podman, re.search(r" --name (\S+)", text)[1]) == by_text  # type: ignore[index]
     assert (by_text["stop"], by_text["timeout"], by_text["label"]) == (2, 90, "vision $x")
     assert by_text["health"] == (45, 7, 5, 120)
 

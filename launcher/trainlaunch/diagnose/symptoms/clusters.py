@@ -151,6 +151,7 @@ def _preempted(case: Case) -> Diagnosis | None:
 
 _STORIES = {
     "NodeLost": "the node stopped answering",
+    "DisruptionTarget": "the node of a pod was drained or lost, or the pod was preempted",
     "DeletionByTaintManager": "the node got a taint that the pod does not tolerate, as one that stops answering does",
     "TaintManagerEviction": "the node got a taint that the pod does not tolerate, as one that stops answering does",
     "DeletionByPodGC": "the node is gone",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.container.preflight import preflight_text
+from trainlaunch.container.preflight import plan_variables, wrapper_words
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import Workload
@@ -19,6 +19,7 @@ from trainlaunch.init.takeover.engine_fields import name_volumes, take_flags, ta
 from trainlaunch.init.takeover.job_draft import JobDraft, empty, text_of, word
 from trainlaunch.init.takeover.pod_fields import take_own_pod, take_pod
 from trainlaunch.init.takeover.prologue import Wrapped, wrapped, wrapped_words
+from trainlaunch.job.reserved import PLAN_VARIABLE
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.plan_label import planned_of
 
@@ -152,9 +153,26 @@ def _leave_to_plan(draft: JobDraft, made: LaunchPlan) -> None:
 
 def _different(own: Workload, plan: Wrapped, made: LaunchPlan) -> list[str]:
     """Return the names of the numbers of a rendering's plan that another plan has other values for."""
-    words = ("/bin/sh", "-c", preflight_text(made), "trainlaunch")
-    other = wrapped_words(words)
+    other = wrapped_words(wrapper_words(made), plan_variables(made)[PLAN_VARIABLE])
     have = other.numbers if other is not None else {}
+    keys = {*plan.numbers, *have} - _OF_A_FORMAT
+    differ = [each for each in sorted(keys) if _unusual(plan.numbers, each) != _unusual(have, each)]
     before, now = rendered.planned(own), planned_of(made)._replace(size=None)
     changed = [name for name, one, two in zip(before._fields, before, now, strict=True) if one != two]
-    return [*(key for key, value in plan.numbers.items() if have.get(key) != value), *changed]
+    return [*differ, *changed]
+
+
+# Numbers that renderings of one format state and those of another have elsewhere.
+_OF_A_FORMAT = frozenset({"signal", "signals", "script", "home", "nodes", "restarts", "planned", "records"}) | {
+    "inject",
+    "stall",
+    "begin",
+    "least",
+    "asks",
+}
+
+
+def _unusual(numbers: Mapping[str, str], key: str) -> str:
+    """Return a number; those that are off are stated in renderings before format 3 alone."""
+    value = numbers.get(key, "")
+    return "" if value == "0" else value

@@ -101,7 +101,8 @@ def _common(plan: Wrapped, known: _Known) -> dict[str, Any]:
         if plan.number("timeout"):
             fields["timeout"] = plan.number("timeout")
     fields["pin_memory"] = plan.numbers.get("pin") == "1"
-    if "export TRAINLAUNCH_NUM_WORKERS=" not in plan.text:
+    old = plan.begins_script and "export TRAINLAUNCH_NUM_WORKERS=" not in plan.text
+    if old or plan.numbers.get("inject") == "off":
         fields["inject"] = word("off")
     if WORKERS in plan.names("parts"):
         fields["inject"] = word(OVERRIDING if f"export {FORCED}=" in plan.text else INJECTED)

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainlaunch.container.job_variables import RESTARTS
-from trainlaunch.container.kubernetes import IDENTITY, LOCAL_ADDRESS
+from trainlaunch.container.kubernetes import LOCAL_ADDRESS
 from trainlaunch.exit_codes import EXIT_TRY_ELSEWHERE
 from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.gpu_names import AMD_GPU, NVIDIA_GPU
 from trainlaunch.init.takeover.job_draft import JobDraft, size, word
 from trainlaunch.init.takeover.prologue import Wrapped
+from trainlaunch.init.takeover.prune_annotations import drop_prune
 from trainlaunch.job.fields.kubernetes import POD_KEYS
-from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
+from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
 from trainlaunch.kinds import KINDS
 from trainlaunch.rules.sources.source_text import SourceContainer, at
 from trainlaunch.units import GIB, format_duration
@@ -54,7 +55,7 @@ _WHY = {
     "requests": ("a job's requests are its limits", "state the limit in resources"),
     "ports": ("a job serves nothing", "write patches.kubernetes, if somebody connects to it"),
 }
-
+_IDENTITY_BEFORE = (("USER", "trainlaunch"), ("LOGNAME", "trainlaunch"))  # in renderings before format 3
 _DEFAULT_ID = 1000
 
 
@@ -221,6 +222,8 @@ def take_own_pod(draft: JobDraft, written: SourceContainer, plan: Wrapped) -> No
     if kind is not None and kind.immutable and name == plan.numbers.get("name"):
         own["stable_name"] = True
     _drop_identity(draft, own)
+    if kind is not None and kind.immutable:
+        drop_prune(draft, own, before=plan.begins_script)
     _drop_tolerations(draft, own)
     _take_exit_codes(draft, workload.rest)
     queue = workload.rest.get("queue")
@@ -233,10 +236,10 @@ def take_own_pod(draft: JobDraft, written: SourceContainer, plan: Wrapped) -> No
 def _drop_identity(draft: JobDraft, own: dict[str, Any]) -> None:
     """Take out the uid, the group of volumes and the variables that the default gives."""
     env = draft.fields.get("env", {})
-    if "user" not in draft.fields and any(env.get(name) == value for name, value in IDENTITY.items()):
+    if "user" not in draft.fields and "pod_security" not in own:
         own["run_as"] = "assigned"
-    for name, value in IDENTITY.items():
-        if env.get(name) == value:
+    for name, value in [*env.items()]:
+        if (name, value) in _IDENTITY_BEFORE or value.startswith(CLUSTER_HOME):
             del env[name]
     secrets = draft.fields.get("secrets", {})
     for name in (LOCAL_ADDRESS, RESTARTS):

@@ -6,20 +6,21 @@ import contextlib
 import json
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from trainlaunch.formats.workload import Known, Workload
-from trainlaunch.job.reserved import LABEL_PREFIX
+from trainlaunch.container.preflight import SCRIPT_MARK
+from trainlaunch.formats.workload import Known, Workload, stated
+from trainlaunch.job.reserved import LABEL_PREFIX, PLAN_VARIABLE
 from trainlaunch.plan.instrumentation import DATA_WAIT, PAGES, SETTING
 from trainlaunch.plan.shared_memory import PAGE
 
-_INJECTED = re.compile(rf"^export {SETTING}='([^']*)'$", re.MULTILINE)
-_ASSIGNED = re.compile(r"tl_([a-z]+)=(.*)", re.DOTALL)
+_INJECTED = re.compile(rf"\bexport {SETTING}='([^']*)'")
+_ASSIGNED = re.compile(r"(?:tl_)?([a-z]+)=(.*)", re.DOTALL)
 
 
 class Wrapped(NamedTuple):
-    """The process of a rendering: the image's ENTRYPOINT, the preflight's text and numbers, the job's argv.
+    """The process of a rendering: the image's ENTRYPOINT, the text of the plan's numbers, those, the job's argv.
 
     `numbers` are the preflight's variables by their names without `tl_`.
     """
@@ -28,6 +29,11 @@ class Wrapped(NamedTuple):
     text: str
     numbers: dict[str, str]
     argv: tuple[str, ...]
+
+    @property
+    def begins_script(self) -> bool:
+        """Whether the numbers begin the preflight's text, as in renderings before format 3."""
+        return "\n" in self.text
 
     def number(self, name: str) -> int:
         """Return a variable that is a whole number, 0 where it is none."""
@@ -76,20 +82,32 @@ def wrapped(workload: Workload) -> Wrapped | None:
         *(entrypoint.value if isinstance(entrypoint, Known) else ()),
         *(command.value if isinstance(command, Known) else ()),
     )
-    found = wrapped_words(words)
+    found = wrapped_words(words, stated(workload.env.get(PLAN_VARIABLE)) or "")
     if found is None or LABEL_PREFIX + "run" not in workload.labels:
         return found
     parts = found.numbers.get("parts", "").split()  # `up` adds one to the job's own
     return found._replace(numbers={**found.numbers, "parts": " ".join(each for each in parts if each != DATA_WAIT)})
 
 
-def wrapped_words(words: tuple[str, ...]) -> Wrapped | None:
-    """Return what `wrapped` does, of an argv."""
+def wrapped_words(words: tuple[str, ...], plan: str) -> Wrapped | None:
+    """Return what `wrapped` does, of an argv and the plan's variable; before format 3 the script began with both."""
     for at in range(len(words) - 3):
-        shell, text, name = words[at : at + 2], words[at + 2], words[at + 3]
-        if shell == ("/bin/sh", "-c") and name == "trainlaunch" and text.startswith("tl_ranks="):
-            return Wrapped(words[:at], text, dict(_assigned(text)), words[at + 4 :])
+        shell, script, name = words[at : at + 2], words[at + 2], words[at + 3]
+        if shell != ("/bin/sh", "-c") or name != "trainlaunch":
+            continue
+        if script.startswith(SCRIPT_MARK) and "need" in (numbers := dict(_assigned(plan))):
+            unpacked = bool(numbers.get("parts"))
+            return Wrapped(words[:at], plan, {**_usual(numbers), **numbers}, words[at + 4 + unpacked :])
+        if script.startswith("tl_ranks="):
+            return Wrapped(words[:at], script, dict(_assigned(script)), words[at + 4 :])
     return None
+
+
+def _usual(numbers: Mapping[str, str]) -> dict[str, str]:
+    """Return what a plan's variable leaves out since it is usual."""
+    given = (numbers.get(name, usual) for name, usual in (("ranks", "1"), ("workers", "0")))
+    ranks, workers = (int(each) if re.fullmatch(r"\d{1,9}", each) else 0 for each in given)
+    return {"ranks": "1", "prefetch": "2" if workers else "", "stated": str(ranks * workers)}
 
 
 def _assigned(text: str) -> Iterable[tuple[str, str]]:
@@ -98,7 +116,7 @@ def _assigned(text: str) -> Iterable[tuple[str, str]]:
     reader.whitespace_split, reader.commenters = True, "#"
     try:
         for token in reader:
-            match = _ASSIGNED.fullmatch(token)
+            match = _ASSIGNED.fullmatch(token.removesuffix(";"))
             if match is None:
                 return
             yield match[1], match[2]

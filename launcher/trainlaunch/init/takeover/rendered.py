@@ -10,11 +10,12 @@ from typing import Any
 from trainlaunch.container.container import VARIABLE as RENDEZVOUS
 from trainlaunch.container.job_variables import VARIABLE as SHUTDOWN
 from trainlaunch.container.job_variables import seconds_for_ranks as shutdown_seconds
+from trainlaunch.container.preflight import SCRIPT_MARK
 from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Workload, stated
 from trainlaunch.init.takeover.container_fields import take_container
 from trainlaunch.init.takeover.job_draft import JobDraft, flow, word
 from trainlaunch.init.takeover.prologue import Wrapped, wrapped
-from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, SECRETS_FOLDER
+from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, PLAN_VARIABLE, SECRETS_FOLDER
 from trainlaunch.job.spec import secret_path
 from trainlaunch.plan.instrumentation import DATA_WAIT
 from trainlaunch.plan.plan_label import LABEL, Planned, planned_from
@@ -48,7 +49,7 @@ def as_verified(workload: Workload, text: str, folder: Path, target: str) -> Wor
 
     A reader of anybody's text takes `{{` for a template, `verify` nothing; secrets get their sources.
     """
-    if "tl_ranks=" not in text:
+    if SCRIPT_MARK not in text and "tl_ranks=" not in text:
         return None
     try:
         read: Workload = TARGETS[target].module("trainlaunch.verify").parse_rendering(text, folder)
@@ -83,9 +84,10 @@ def take_rendered(draft: JobDraft, workload: Workload, plan: Wrapped, text: str)
         value = stated(workload.health_times.get(key))
         if value is not None and value != usual:
             draft.set(f"healthcheck.{key}", value if key == "retries" else word(format_duration(value)))
-    longest = _STALL.search(stated(workload.health) or "")
+    before = _STALL.search(stated(workload.health) or "")  # a number; from format 3 on the script has its name alone
+    longest = int(before[1]) if before else plan.number("stall")
     if longest:
-        draft.set("healthcheck.stall_after", word(format_duration(int(longest[1]))))
+        draft.set("healthcheck.stall_after", word(format_duration(longest)))
     if DATA_WAIT in plan.names("parts"):
         draft.set("observe", word("true"))
     for field, pattern in _COMMENTS.items():
@@ -108,7 +110,8 @@ def _bare(draft: JobDraft, workload: Workload, plan: Wrapped) -> Workload:
     """Return a container without the parts that every rendering gets."""
     labels = {key: value for key, value in workload.labels.items() if key not in _OWN_LABELS}
     paths = {name: secret_path(name.removesuffix("_FILE")) for name in plan.names("paths")}
-    env = {key: value for key, value in workload.env.items() if stated(value) != paths.get(key, 0)}
+    own = {key for key, value in workload.env.items() if stated(value) == paths.get(key, 0)} | {PLAN_VARIABLE}
+    env = {key: value for key, value in workload.env.items() if key not in own}
     gpus = workload.gpus
     if _nodes(plan) > 1 and isinstance(gpus, Known) and gpus.value.ids:
         gpus = Known(GpuRequest(len(gpus.value.ids)), gpus.text, gpus.span)

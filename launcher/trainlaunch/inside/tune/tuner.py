@@ -259,6 +259,8 @@ class Tuner:
                 stream.flush()
         while ranks()[1] > 1:
             time.sleep(1)
+        if self._inner is not None:  # a worker that is killed while it makes a batch leaves a file of it
+            shutdown_workers(self._loader, self._inner)
         os._exit(0)
 
 

@@ -154,6 +154,9 @@ KUBERNETES = record(
     Field("stable_name", BOOL,
           "whether `metadata.name` is the job's name without a hash of the pod template, for those who replace the "
           "object when it changes", default=False, kubernetes="`metadata.name`"),
+    Field("prune", BOOL,
+          "whether a controller that applies renderings from Git may delete the object once Git has it no more; false "
+          "keeps a run until it ends", default=False, kubernetes="`metadata.annotations` of Argo CD and Flux"),
     Field("token", BOOL, "whether the service account's token is mounted", default=False,
           kubernetes="`automountServiceAccountToken`"),
 )

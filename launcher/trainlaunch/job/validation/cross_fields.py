@@ -12,7 +12,7 @@ from trainlaunch.job.entrypoint import drops_command, lines_without
 from trainlaunch.job.fields.table import default
 from trainlaunch.job.fields.types import SUBDOMAIN
 from trainlaunch.job.host_paths import normal_place
-from trainlaunch.job.reserved import PREFLIGHT_PREFIX
+from trainlaunch.job.reserved import PLAN_VARIABLE, PREFLIGHT_PREFIX
 from trainlaunch.job.shm_owners import RAY, WITH_LAW
 from trainlaunch.job.starter import Starter
 from trainlaunch.job.starter_search import starter_of
@@ -154,11 +154,12 @@ def _check_variables(job: ValidationContext) -> None:
                     fix=f"delete {place}.{name} and write {field}",
                     why="the preflight exports the variable from that field and would overwrite this one",
                 )
-            if name.startswith(PREFLIGHT_PREFIX):
+            if name.startswith(PREFLIGHT_PREFIX) or name == PLAN_VARIABLE:
+                own = "is the plan's own" if name == PLAN_VARIABLE else f"begins with {PREFLIGHT_PREFIX}"
                 job.add(
                     "TL107",
                     f"{place}.{name}",
-                    f"{place}.{name} begins with {PREFLIGHT_PREFIX}",
+                    f"{place}.{name} {own}",
                     fix="give the variable another name",
                     why="the preflight's own variables are named so, and one of the two would get the other's value",
                 )

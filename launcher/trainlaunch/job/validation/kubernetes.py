@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 
 from trainlaunch.gpu_names import ALL_GPUS, gpu_resource_of
 from trainlaunch.job.fields.kubernetes import LABEL_VALUE, QUALIFIED_NAME
 from trainlaunch.job.fields.table import default
-from trainlaunch.job.reserved import CLUSTER_HOME
 from trainlaunch.job.spec import numeric_user
 from trainlaunch.job.validation.context import ValidationContext, cannot
 from trainlaunch.job.validation.kubernetes_objects import check_platform
@@ -155,7 +153,7 @@ def _check_groups(job: ValidationContext) -> None:
 def _check_mount_points(job: ValidationContext) -> None:
     for field, mount in job.entries("mounts"):
         target = "" if mount.get("target") is BAD else mount.get("target", "")
-        if ":" in target or posixpath.normpath(target or "/") == CLUSTER_HOME:
+        if ":" in target:
             cannot(
                 job, f"{field}.target", f"mount point {shorten(target)}", fix="choose another target, without a colon"
             )

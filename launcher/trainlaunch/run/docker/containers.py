@@ -17,6 +17,7 @@ from trainlaunch.container.job_variables import attempt_variables
 from trainlaunch.container.preflight import preflight_behind_entrypoint
 from trainlaunch.container.secret_delivery import passed_secrets
 from trainlaunch.formats.docker.create_request import request_of
+from trainlaunch.formats.docker.functions import inlined
 from trainlaunch.formats.docker.line import run_lines
 from trainlaunch.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -181,7 +182,7 @@ def plain_body(plan: LaunchPlan) -> dict[str, Any]:
     def variable(name: str) -> str | None:
         return secret_value(plan, name) if name in passed else os.environ.get(name)
 
-    (line,) = run_lines(verified(plan, render(plan)))
+    (line,) = run_lines(inlined(verified(plan, render(plan))))
     return request_of(line, folder=Path(plan.job.path).parent, variable=variable)
 
 

@@ -69,6 +69,8 @@ def evidence_of_end(end: End, output: Output | None) -> Evidence:
     reason, words = (pod.reason, pod.words) if pod is not None else ("", "")
     if result is not None and is_overdue(result):  # it tells more than its pods: other words only say that one failed
         reason, words = DEADLINE_EXCEEDED, result.words
+    if result is not None and not reason and "condition DisruptionTarget" in result.words:
+        reason, words = "DisruptionTarget", result.words  # the pod itself is gone; its Job names it
     if end.how == "stuck" and end.wait is not None:
         reason, words = end.wait.reason, end.wait.sentence
         if pod is not None and pod.reason in GRACE:  # of others the status only says that they wait

@@ -19,7 +19,7 @@ from types import FrameType
 
 from trainlaunch.container.job_variables import attempt_variables, shutdown_variables
 from trainlaunch.container.paths import absolute_bind, absolute_source
-from trainlaunch.container.preflight import preflight_text
+from trainlaunch.container.preflight import plan_variables, wrapper_words
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import exit_of_signal
@@ -71,13 +71,7 @@ def process_spec(
     """
     env = _environment(plan, run_id=run_id, attempt=attempt, folder=folder, as_shell=caller is not None)
     return ProcessSpec(
-        argv=(
-            "/bin/sh",
-            "-c",
-            preflight_text(plan),
-            "trainlaunch",
-            *_arguments(plan, env, as_shell=caller is not None),
-        ),
+        argv=(*wrapper_words(plan), *_arguments(plan, env, as_shell=caller is not None)),
         env=env,
         cwd=working_dir(plan),
         files={path_variable(name): value for name, value in file_contents(plan).items()},
@@ -136,6 +130,7 @@ def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path, a
         **plan.job.env,
         **{name: secret_value(plan, name) for name, each in secrets if not each.as_file},
         **{path_variable(name): path for name, path in _secret_files(plan).items()},
+        **plan_variables(plan),
         RUN_MARK: str(folder),
     }
 

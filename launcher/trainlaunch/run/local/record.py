@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from trainlaunch.container.preflight import health_text
+from trainlaunch.container.preflight import health_text, plan_variables
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.plan_label import Planned, planned_of
 from trainlaunch.run.base.backend import ContainerInfo
@@ -55,7 +55,8 @@ def describe(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
         "stop_signal": signal_number(job.stop_signal),
         "grace": job.stop_grace_period,
         "health": {
-            "command": health_text(plan),
+            "command": health_text(),
+            "variables": plan_variables(plan),
             "timeout": job.healthcheck.timeout,
             "start_period": job.healthcheck.start_period,
             "interval": job.healthcheck.interval,
@@ -157,7 +158,7 @@ def _health(known: dict[str, Any], started: float) -> tuple[str, str]:
     try:
         done = subprocess.run(
             ["/bin/sh", "-c", check["command"]],
-            env={**os.environ, RUN_ID: str(check.get("run_id", ""))},
+            env={**os.environ, **check.get("variables", {}), RUN_ID: str(check.get("run_id", ""))},
             capture_output=True,
             text=True,
             errors="replace",
