@@ -66,6 +66,7 @@ SETS = (
     "healthcheck.start_period=10m",
     "healthcheck.stall_after=10m",
     "healthcheck={stall_after: 30m, on_unhealthy: stop}",
+    "observe=true",
     "restart.max_attempts=3",
     "active_deadline=2h",
     "stop_grace_period=90s",

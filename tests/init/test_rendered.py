@@ -182,6 +182,7 @@ def test_what_runs_inside_the_job_is_given_back(tmp_path: Path, target: str) -> 
         resources={"cpus": 8, "memory": "4Gi"},
         data_loader={**loader, "loaders": {"train": {}, "val": {"batch_size": 4}}},
         healthcheck={"stall_after": "10m", "on_unhealthy": "stop"},
+        observe=True,
     )
     plan = planned(job, target)
     again, lost = given_back(plan, tmp_path)

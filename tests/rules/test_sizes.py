@@ -127,3 +127,34 @@ def test_half_a_cpu_is_said_as_it_is_stated(tmp_path: Path) -> None:
     plan = plan_with(tmp_path, resources={"cpus": 0.5}, data_loader={"num_workers": 8, "collate": "none"})
     (said,) = [each.message for each in check_plan(plan) if each.code == "TL206"]
     assert said.endswith("share resources.cpus 0.5")
+
+
+SERVED: dict[str, Any] = {
+    "command": ["vllm", "serve", "org/model", "-tp", "8"],
+    "resources": {"cpus": 32, "memory": "200Gi", "gpus": 8},
+    "data_loader": "none",
+}
+
+
+def test_an_owner_that_the_command_starts_is_to_be_named(tmp_path: Path) -> None:
+    """Named it is counted; a size of the job's own, one worker, or Ray that only gets a job is nothing to name."""
+    assert codes_of(plan_with(tmp_path, **SERVED)) == ["TL216"]
+    named = plan_with(tmp_path, **SERVED, shm_extra=[{"name": "vllm"}])
+    assert codes_of(named) == []
+    assert (named.shm.need, named.shm.size.value // MIB) == (0, 8 * 128 + 160 + 8 * 240 + 24)
+    for fields in (
+        {"shm_size": "1Gi"},
+        {"command": ["vllm", "serve", "org/model"]},
+        {"command": ["ray", "job", "submit", "--", "python", "train.py"]},
+    ):
+        assert codes_of(plan_with(tmp_path, **{**SERVED, **fields})) == []
+    started = {**SERVED, "command": ["/bin/sh", "-c", "ray start --head && python train.py"]}
+    assert codes_of(plan_with(tmp_path, **started)) == ["TL216"]
+    assert plan_with(tmp_path, **started, shm_extra=[{"name": "ray"}]).shm.need == 66 * GIB
+
+
+def test_nccl_that_is_named_is_counted_once(tmp_path: Path) -> None:
+    """It is what a job with GPUs has anyway."""
+    fields = {"resources": {"cpus": 8, "memory": "64Gi", "gpus": 4}, "data_loader": "none"}
+    sizes = {plan_with(tmp_path, **fields, **more).shm.size.value for more in ({}, {"shm_extra": [{"name": "nccl"}]})}
+    assert sizes == {4 * 128 * MIB}

@@ -190,6 +190,9 @@ class Scripted:
         """Nothing to read."""
         return None
 
+    def wait_page(self, container: ContainerInfo) -> None:
+        """Nothing loads data."""
+
     def close(self) -> None:
         """Nothing is open."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from pathlib import Path, PurePosixPath
 
-from trainlaunch.plan.instrumentation import HEARTBEAT, PROBE, TUNE
+from trainlaunch.plan.instrumentation import DATA_WAIT, HEARTBEAT, PROBE, TUNE
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 PACKAGE = "trainlaunch_inside"
 PACKED = "packed.txt"  # as launcher/trainlaunch/inside/packed.py reads it
 END_OF_FILE = "TRAINLAUNCH_FILE_ENDS"
 _SOURCES = Path(__file__).resolve().parent.parent / "inside"
-_OF_REPORTS = ("marked.py", "code_places.py")  # what the parts that report share
+_SHARED = {"marked.py": {PROBE, TUNE}, "code_places.py": {PROBE, TUNE, DATA_WAIT}}  # by the parts that share it
 
 
 def inside_files(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
@@ -25,7 +25,8 @@ def _files(parts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     if not parts:
         return ()
     reports = {PROBE, TUNE}.intersection(parts)
-    found = [_SOURCES / each for each in ("__init__.py", "process.py", *(_OF_REPORTS if reports else ()))]
+    shared = [name for name, users in _SHARED.items() if users.intersection(parts)]
+    found = [_SOURCES / each for each in ("__init__.py", "process.py", *shared)]
     for part in parts:
         folder = _SOURCES / part
         found += sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]

@@ -117,10 +117,10 @@ class Resources(NamedTuple):
 
 
 class ShmExtra(NamedTuple):
-    """Another owner of /dev/shm (Ray, vLLM, a checkpoint stage) and its bytes."""
+    """Another owner of /dev/shm (Ray, vLLM, a checkpoint stage) and its bytes, None where its own law says them."""
 
     name: str
-    size: int
+    size: int | None
 
 
 class Torchrun(NamedTuple):
@@ -220,6 +220,7 @@ class JobSpec(NamedTuple):
     torchrun: Torchrun | None
     ulimits: tuple[Ulimit, ...]
     healthcheck: HealthCheck
+    observe: bool | None
     max_attempts: int
     on_exit_codes: tuple[int, ...] | None
     backoff: int | None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from trainlaunch.job.loader_spec import LoaderSpec
 from trainlaunch.job.spec import JobSpec
 
-HEARTBEAT, WORKERS, PROBE, TUNE = "heartbeat", "workers", "probe", "tune"
+HEARTBEAT, WORKERS, DATA_WAIT, PROBE, TUNE = "heartbeat", "workers", "data_wait", "probe", "tune"
 INJECTED = "num_workers"  # the word of data_loader.inject that asks for WORKERS
 OVERRIDING = "force"  # likewise, and for what a script states itself too
 SETTING = "TRAINLAUNCH_WORKERS"  # has the job's loaders for WORKERS, as JSON
@@ -40,7 +40,14 @@ def instrumentation_of(job: JobSpec) -> Instrumentation:
         loaders = [_planned(each) for each in job.data_loader.loaders]
         forced = ((FORCED, "1"),) if job.data_loader.inject == OVERRIDING else ()
         made = made.with_part(WORKERS, (SETTING, json.dumps(loaders)), *forced)
-    return made
+    return made.with_part(DATA_WAIT) if job.observe else made
+
+
+def forbids_noting(job: JobSpec) -> str:
+    """Return the field by which a job forbids that its processes note how long they wait for data, else ``."""
+    if job.data_loader.inject == "off":
+        return "data_loader.inject: off"
+    return "observe: false" if job.observe is False else ""
 
 
 def _planned(loader: LoaderSpec) -> dict[str, int | str | None]:

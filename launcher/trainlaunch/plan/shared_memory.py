@@ -22,19 +22,19 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from trainlaunch.job.loader_spec import DataLoaderSpec, LoaderSpec
+from trainlaunch.job.shm_owners import NCCL, NCCL_BETWEEN_NODES, NCCL_ON_ONE_NODE
 from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.batch import batch_pages
 from trainlaunch.plan.instrumentation import PAGES, instrumentation_of
 from trainlaunch.plan.launch_plan import Derived, LinearBytes, LoaderNeed, SharedMemory
+from trainlaunch.plan.shm_extra import shm_owners
 from trainlaunch.units import GIB, KIB, MIB, format_size, human_size, round_up
 
 PAGE = 4 * KIB
 LARGEST_PAGE = 64 * KIB  # Grace hosts
 SEMAPHORES_PER_WORKER = 3  # index queue, its lock and its event; each one page
 SEMAPHORES_PER_LOADER = 8  # result queue and the loader's own events
-NCCL_ON_ONE_NODE = 128 * MIB  # per rank, an estimate: SHM segments of NCCL's channels
-NCCL_BETWEEN_NODES = 40 * MIB  # per rank: the proxy pool of the network transport
 FLOOR = 2 * GIB
 UNSIZED_WITHOUT_LIMIT = 8 * GIB
 WHEN_FULL = "a full /dev/shm ends in 'Bus error' or 'No space left on device', or the training loop waits for ever"
@@ -76,7 +76,8 @@ def shared_memory(job: JobSpec, ranks: int, workers: WorkerNumbers) -> SharedMem
     need, multi_epoch = (max(_terms(job, ranks, parts, law)) for law in (_first_epoch, _every_epoch))
     worst_case = _worst_case(job, ranks, workers)
     unsized = any(each.unsized for each in spec.loaders)
-    size = _under_ceiling(job, _size(job, _Bounds(need, multi_epoch, worst_case), ranks=None if unsized else ranks))
+    bounds = _Bounds(need, multi_epoch, worst_case)
+    size = _under_ceiling(job, _size(job, bounds, ranks, unsized=unsized))
     return SharedMemory(
         need=need,
         multi_epoch=multi_epoch,
@@ -103,8 +104,8 @@ def size_for_all_epochs(job: JobSpec, ranks: int, workers: WorkerNumbers) -> int
 
 
 def nccl_of_a_rank(job: JobSpec, ranks: int) -> int:
-    """Return NCCL's estimated bytes in /dev/shm; 0 without GPUs, and for a rank that talks to nobody."""
-    if not job.resources.gpus:
+    """Return NCCL's estimated bytes in /dev/shm; 0 without GPUs, for a rank that talks to nobody, and where stated."""
+    if not job.resources.gpus or any(each.name == NCCL for each in job.shm_extra):
         return 0
     return (ranks > 1) * NCCL_ON_ONE_NODE + (job.nodes > 1) * NCCL_BETWEEN_NODES
 
@@ -115,7 +116,7 @@ def _terms(job: JobSpec, ranks: int, parts: _Parts, law: _Law, page: int = PAGE)
     pickled = 0
     if parts and spec.multiprocessing_context != "fork":
         pickled = round_up(spec.dataset_tensor_bytes, page)
-    extra = sum(round_up(each.size, page) for each in job.shm_extra) + own_bytes(job, page)
+    extra = sum(round_up(each.size, page) for each in shm_owners(job, ranks) if each.needed) + own_bytes(job, page)
     return tuple(ranks * (term + pickled) + extra for term in law(parts, spec) or (0,))
 
 
@@ -201,7 +202,8 @@ def _worst_case(job: JobSpec, ranks: int, workers: WorkerNumbers) -> int:
     late = [each.late for each in parts]
     at_once = max(late, default=0) if job.data_loader.loaders_run == IN_TURN else sum(late)
     multi_epoch = max(_terms(job, ranks, parts, _every_epoch, LARGEST_PAGE))
-    return multi_epoch + ranks * (at_once + nccl_of_a_rank(job, ranks))
+    seldom = sum(each.size for each in shm_owners(job, ranks) if not each.needed)
+    return multi_epoch + ranks * (at_once + nccl_of_a_rank(job, ranks)) + seldom
 
 
 class _Bounds(NamedTuple):
@@ -210,26 +212,28 @@ class _Bounds(NamedTuple):
     worst_case: int
 
 
-def _size_without_loaders(job: JobSpec, needed: int) -> Derived:
+def _size_without_loaders(job: JobSpec, ranks: int, needed: int) -> Derived:
     """Return what else is in /dev/shm, at least what every engine gives."""
-    others = ["NCCL"] * (needed > sum(each.size for each in job.shm_extra)) + ["shm_extra"] * bool(job.shm_extra)
-    size = round_up(max(LEAST_SHM, needed), MIB)
+    owners = shm_owners(job, ranks)
+    others = ["NCCL"] * (needed > sum(each.size for each in owners)) + ["shm_extra"] * bool(owners)
     told = f"{' + '.join(others)} {human_size(needed)}" if others else "nothing else is known to use it"
+    told += "".join(f"; {each}" for each in owners if each.derivation)
+    size = round_up(max(LEAST_SHM, needed), MIB)
     return Derived(size, f"data_loader is none; max(64 MiB, {told})", str(job.origin("data_loader")))
 
 
-def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
+def _size(job: JobSpec, bounds: _Bounds, ranks: int, *, unsized: bool) -> Derived:
     """Return the size that every rendering states: the job's own, or the automatic one rounded up to MiB.
 
-    `ranks` is None where no sample says what a batch takes.
+    `unsized`: no sample says what a batch takes.
     """
     if job.shm_size is not None:
         return Derived(job.shm_size, "stated", str(job.origin("shm_size")))
     if not job.data_loader.loaders:
-        return _size_without_loaders(job, bounds.worst_case)
+        return _size_without_loaders(job, ranks, bounds.worst_case)
     memory = job.resources.memory
     origin = str(job.origin("resources.memory")) if memory else "default"
-    if ranks is None:
+    if unsized:
         cap = memory // 2 if memory else UNSIZED_WITHOUT_LIMIT
         return Derived(
             round_up(max(cap, bounds.multi_epoch, LEAST_SHM), MIB),

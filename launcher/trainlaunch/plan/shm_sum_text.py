@@ -5,6 +5,7 @@ from __future__ import annotations
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.launch_plan import LoaderNeed, SharedMemory
 from trainlaunch.plan.shared_memory import PAGE, own_bytes, semaphores
+from trainlaunch.plan.shm_extra import shm_owners
 from trainlaunch.units import counted, human_size, round_up
 
 
@@ -26,7 +27,7 @@ def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
     if parts and job.origin("data_loader.multiprocessing_context").kind == "default":
         inner += ", assumed fork"
     of_all_ranks = f"{ranks} ranks × [{inner}]" if ranks > 1 and parts else inner
-    others = [f"{each.name} {human_size(each.size)}" for each in job.shm_extra]
+    others = [str(each) for each in shm_owners(job, ranks) if each.needed]
     others += [f"trainlaunch's own files {human_size(own)}"] if (own := own_bytes(job)) else []
     return " + ".join([of_all_ranks, *others])
 

@@ -44,6 +44,7 @@ REMARKS: tuple[PlanRule, ...] = (
     target_effects.not_applied_on_a_host,
     target_effects.image_tag_floating,
     sizes.shm_unsized,
+    sizes.shm_owner_unnamed,
     rank_counts.prefetch_without_workers,
     code_mounts.code_untracked,
     code_mounts.code_with_secret,
@@ -53,7 +54,9 @@ REMARKS: tuple[PlanRule, ...] = (
 )
 
 MAX_SCRIPT_BYTES = MIB
-_REQUIRES = re.compile(rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True""")  # a positional, or one stated so
+_JUDGED = re.compile(  # a positional argument, or one stated so; how workers start
+    rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True|set_start_method|\bspawn\b"""
+)
 
 # Codes of rules that are gone, which policies may still name: a code is never given to another rule.
 RETIRED = frozenset({"TL403"})
@@ -77,7 +80,7 @@ def script_rules() -> tuple[PlanRule, ...]:
     """Return the rules of a script that is read; most plans are made where it isn't."""
     from trainlaunch.rules.plan import job_process
 
-    return (job_process.required_argument_missing,)
+    return (job_process.required_argument_missing, job_process.start_method_of_script)
 
 
 def measured_rules() -> tuple[PlanRule, ...]:
@@ -140,7 +143,7 @@ def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     Raises JobFileRejected with every error, and the warnings beside them.
     """
     problems = [*_name_of_service(plan), *_found(NUMBERS, plan), *_sizes(plan)]
-    if _may_require_arguments(plan.job):
+    if _is_judged(plan.job):
         problems += _found(script_rules(), plan)
     if plan.job.policy is not None:
         problems += _found(policy_rules(), plan)
@@ -153,13 +156,13 @@ def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     return found
 
 
-def _may_require_arguments(job: JobSpec) -> bool:
-    """Whether a job's script is here and may require arguments: most don't, and reading one whole takes a while."""
+def _is_judged(job: JobSpec) -> bool:
+    """Whether a job's script is here and has what is judged: most haven't, and reading one whole takes a while."""
     path = script_on_this_machine(job)
     if path is None or not ITS_OWN.holds(path, Path(job.path)):
         return False
     try:
-        return _REQUIRES.search(read_regular(path, MAX_SCRIPT_BYTES)) is not None
+        return _JUDGED.search(read_regular(path, MAX_SCRIPT_BYTES)) is not None
     except (OSError, ValueError):
         return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from trainlaunch.run.base.store import (
     ShmStatus,
     WorkerStatus,
 )
+from trainlaunch.run.base.wait_reading import DataWait, waited_words
 from trainlaunch.run.following import end_evidence, is_silent, peak_of_container, redaction
 from trainlaunch.run.run_lock import Keeper, keeper_of
 from trainlaunch.run.run_record import RunRecord
@@ -38,11 +40,17 @@ MOST_MESSAGES = 5
 
 
 class _Seen(NamedTuple):
-    """A container, its /dev/shm now (None: it can't be read), and the highest peak that anyone saw."""
+    """A container, its /dev/shm now (None: it can't be read), the highest peak that anyone saw, its waits for data."""
 
     container: ContainerInfo
     reading: ShmReading | None
     peak: Peak | None
+    waits: DataWait | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return (self.container.finished or time.time()) - self.container.started
 
 
 def status_of(run: Run, seen: Mapping[str, _Seen] | None = None) -> RunStatus:
@@ -108,6 +116,7 @@ def _container(container: ContainerInfo, seen: _Seen | None) -> ContainerStatus:
             need=None if container.planned.unsized else container.planned.need,
         ),
         workers=WorkerStatus(reading.workers if reading else None, container.planned.processes),
+        data_wait=seen.waits.document(seen.seconds) if seen is not None and seen.waits is not None else None,
     )
 
 
@@ -142,7 +151,18 @@ def report(backend: Backend, run: Run) -> RunReport:
 
 def _look(backend: Backend, container: ContainerInfo) -> _Seen:
     reading = backend.read_shm(container) if container.status == "running" else None
-    return _Seen(container, reading, peak_of_container(container, reading))
+    return _Seen(container, reading, peak_of_container(container, reading), _data_wait(backend, container))
+
+
+def _data_wait(backend: Backend, container: ContainerInfo) -> DataWait | None:
+    """Return what a container waited for data: until now, or what was kept of one that has ended."""
+    if container.status != "running":
+        return RunRecord(container.run).data_wait(container.attempt, container.node)
+    page = backend.wait_page(container)
+    if page is None:
+        return None
+    with contextlib.closing(page):
+        return page.read()
 
 
 def _suggestion(seen: Sequence[_Seen]) -> str:
@@ -175,7 +195,7 @@ def _container_lines(seen: Sequence[_Seen]) -> Iterator[str]:
 
 
 def _lines(seen: _Seen) -> list[str]:
-    container, reading, _ = seen
+    container, reading = seen.container, seen.reading
     attempts = f", attempt {container.attempt} of {container.max_attempts}" if container.max_attempts > 1 else ""
     lines = [
         f"job        {container.job} ({container.noun} {container.name}{attempts})",
@@ -185,6 +205,8 @@ def _lines(seen: _Seen) -> list[str]:
     if reading is not None and reading.workers is not None:
         planned = container.planned.processes
         lines.append(f"workers    {reading.workers} running, {'unknown' if planned is None else planned} planned")
+    if seen.waits is not None and (words := waited_words(seen.waits, seen.seconds)):
+        lines.append(f"data       {words}")
     return lines
 
 
@@ -204,7 +226,7 @@ def _state(container: ContainerInfo) -> str:
 
 
 def _shm(seen: _Seen) -> str:
-    container, reading, peak = seen
+    container, reading, peak = seen[:3]
     local = not container.where.private_shm
     parts = [f"used {human_size(reading.used)}{' by all of the host' * local}"] if reading else []
     parts += [f"peak {human_size(peak.held)}{' of this run' * local}"] if peak is not None else []

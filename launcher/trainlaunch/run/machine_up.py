@@ -27,12 +27,14 @@ from trainlaunch.run.base.console import (
     not_kept,
     trapped_signals,
 )
-from trainlaunch.run.base.multi_node import containers_of_run
+from trainlaunch.run.base.multi_node import containers_of_run, deciding
 from trainlaunch.run.base.run_evidence import with_job, without_secrets
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.slurm import slurm_task
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
+from trainlaunch.run.base.wait_reading import of_nodes
+from trainlaunch.run.data_wait_limit import EXIT_WAITED, observed, waits_too_long
 from trainlaunch.run.following import end_evidence, follow_to_end, to_paste
 from trainlaunch.run.gpu_holds import reserve_gpus
 from trainlaunch.run.in_front import ForegroundSupervisor, passed_on
@@ -48,6 +50,7 @@ def start(backend: Backend, plan: LaunchPlan, console: Console, how: Starting, t
         why = "Slurm ends what a task leaves behind"
         fix = "leave out --detach: sbatch itself runs in the background"
         raise UsageError([Diagnostic("TL118", "a detached run would end with this task of Slurm's", fix, why=why)])
+    plan = observed(plan)
     if how.as_shell:
         backend.serve(how.terminal)
     backend.prepare(plan, _unsaid if how.as_shell and not plan.target_record.starts_container else console.say)
@@ -109,9 +112,12 @@ def _kept(
                 outcome = follows(backend, plan, keeping, events, kept).run(run, claim)
             held.over = True
             tell(_followed(outcome, plan, redacted))
+        excess = "" if outcome.exit_code else waits_too_long(outcome, how.max_data_wait)
+        if excess:
+            say(excess)
         if console.is_left():
             remove_when_due(backend, plan, run)
-    return outcome.exit_code
+    return EXIT_WAITED if excess else outcome.exit_code
 
 
 def _logout_words(plan: LaunchPlan) -> tuple[str, ...]:
@@ -131,7 +137,8 @@ def _followed(outcome: Outcome, plan: LaunchPlan, redacted: Redactor) -> Followe
     them = "it" if plan.nodes == 1 else "them"
     kept = f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}"
     evidence = without_secrets(with_job(outcome.evidence, plan.job), redacted)
-    return Followed(outcome.exit_code, evidence, verdict, (kept,))
+    ended = Followed(outcome.exit_code, evidence, verdict, (kept,))
+    return ended._replace(data_wait=outcome.data_wait, seconds=outcome.seconds)
 
 
 def _detached(
@@ -221,7 +228,11 @@ def _attached(
 def _told_by_target(backend: Backend, containers: tuple[ContainerInfo, ...], code: int) -> Followed:
     evidence = end_evidence(backend, containers)
     paste = "" if evidence is None else to_paste(backend, containers, evidence)
-    return Followed(code, evidence, remarks=(paste,) if paste else ())
+    kept, now = RunRecord(containers[0].run), deciding(containers)
+    waited = of_nodes(kept.data_wait(each.attempt, each.node) for each in containers)
+    now = backend.inspect(now.id) or now
+    seconds = max(0.0, now.finished - now.started)
+    return Followed(code, evidence, remarks=(paste,) if paste else (), data_wait=waited, seconds=seconds)
 
 
 class Viewer:

@@ -2,6 +2,7 @@
 
     STATE/kept/RUN/plan    the plan, as this version of trainlaunch pickles it; it has no secret's value
     STATE/kept/RUN/job.yaml   of a run without a job file, the one that it would have had
+    STATE/kept/RUN/waits   how long its loops waited for data, as JSON
     STATE/kept/RUN/notes   lines of JSON: what the run's keeper said, and how each attempt ended, secrets taken out
 
 The run itself is in the target: without this folder it is followed all the same, and only its keeper can't be replaced.
@@ -29,6 +30,7 @@ from trainlaunch.run.base.backend import Peak
 from trainlaunch.run.base.private_files import UnusableState, open_own, private_folder, refuse_open, state_root
 from trainlaunch.run.base.run_evidence import EndNote
 from trainlaunch.run.base.shm_reading import highest
+from trainlaunch.run.base.wait_reading import DataWait, wait_from
 from trainlaunch.run.run_lock import RUN_ID, keeper_of
 
 FORGOTTEN_SECONDS = 30 * 24 * 3600.0
@@ -74,12 +76,22 @@ class RunRecord:
 
     def keep_text(self, text: str) -> None:
         """Write the job file of a run that was started without one, with what it measured; an older one is replaced."""
-        if self._folder is not None:
-            with contextlib.suppress(OSError, UnusableState):
-                _refuse_others(self._folder)
-                file = os.open(self._folder / "job.yaml", _APPENDING | os.O_TRUNC, 0o600)
-                with os.fdopen(file, "w", encoding="utf-8") as out:
-                    out.write(self._redact(text))
+        self._write("job.yaml", self._redact(text), os.O_TRUNC)
+
+    def keep_wait(self, attempt: int, node: int | None, wait: DataWait | None) -> None:
+        """Write how long an attempt waited for data, where that was seen, after those before it."""
+        if wait is not None:
+            self._write("waits", json.dumps({"attempt": attempt, "node": node, **wait.document(0)}) + "\n")
+
+    def data_wait(self, attempt: int, node: int | None) -> DataWait | None:
+        """Return how long an attempt waited for data; None where nobody saw it to its end from this host."""
+        with contextlib.suppress(UnusableState):
+            for line in reversed(self._read("waits").decode(errors="replace").splitlines()):
+                with contextlib.suppress(ValueError, RecursionError):
+                    noted = json.loads(line)
+                    if isinstance(noted, dict) and (noted.get("attempt"), noted.get("node")) == (attempt, node):
+                        return wait_from(noted)
+        return None
 
     def text(self) -> str:
         """Return that job file; empty where there is none. Raises UnusableState where it may be another's."""
@@ -156,14 +168,16 @@ class RunRecord:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _append(self, note: dict[str, Any]) -> None:
-        if self._folder is None:
-            return
-        line = json.dumps({"at": time.time(), **note}) + "\n"
-        with contextlib.suppress(OSError, UnusableState):
-            _refuse_others(self._folder)
-            file = os.open(self._folder / "notes", _APPENDING, 0o600)
-            with os.fdopen(file, "w", encoding="utf-8") as out:
-                out.write(line)
+        self._write("notes", json.dumps({"at": time.time(), **note}) + "\n")
+
+    def _write(self, name: str, text: str, how: int = 0) -> None:
+        """Append to a file, or with O_TRUNC replace it."""
+        if self._folder is not None:
+            with contextlib.suppress(OSError, UnusableState):
+                _refuse_others(self._folder)
+                file = os.open(self._folder / name, _APPENDING | how, 0o600)
+                with os.fdopen(file, "w", encoding="utf-8") as out:
+                    out.write(text)
 
     def _notes(self) -> Iterator[dict[str, Any]]:
         """Yield the notes that can be read, the last thousand of them."""

@@ -35,7 +35,8 @@ from trainlaunch.run.base.multi_node import Prefixed, containers_of, deciding, p
 from trainlaunch.run.base.retry import backoff, may_retry
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE, EndNote, evidence_of, preflight_never_ran
 from trainlaunch.run.base.shm_reading import highest, measured_line
-from trainlaunch.run.base.watch import Log, Note, ShmWatch, planned_shm
+from trainlaunch.run.base.wait_reading import of_nodes
+from trainlaunch.run.base.watch import Log, ShmWatch, planned_shm
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.units import format_duration
 
@@ -65,7 +66,7 @@ class Supervisor:
         self._plan = plan
         self._console = console
         self._events = events
-        self._kept = kept
+        self._kept = kept or RunRecord("")  # which keeps nothing
         self._stopped_by = ""
         self._killed_by = ""
         self._unhealthy = ""  # what was said against the attempt that goes on
@@ -163,7 +164,7 @@ class Supervisor:
     def _watched(self, attempt: int, node: int | None) -> ShmWatch:
         before = "" if node is None else prefix(node).decode()
         say: Say = lambda text: self._console.say(before + text)  # noqa: E731
-        note: Note = (lambda _: None) if self._kept is None else partial(self._kept.saw, attempt, node)
+        note = partial(self._kept.saw, attempt, node)
         log = Log(self._console.detect_hang, say)
         planned = planned_shm(self._plan)._replace(compares=self._console.report_deviations)
         return ShmWatch(self._backend, planned, log, say, note, self._found_unhealthy)
@@ -270,19 +271,20 @@ class Supervisor:
         self._remark(attempt, ended, code)
         spoke = log.preflight_spoke or (None if attempt.resumed else False)  # it may have, before what was seen
         note = EndNote(self._stopped_by, self._killed_by, shm.peak, spoke, self._unhealthy)
-        if self._kept is not None:
-            self._kept.end(attempt.number, note)
-        evidence = evidence_of(ended, log=log.text, signals=signals, note=note)
-        evidence = replace(evidence, exit_code=code, scanned=log.facts)
+        self._kept.end(attempt.number, note)
+        told = evidence_of(ended, log=log.text, signals=signals, note=note)
+        evidence = replace(told, exit_code=code, scanned=log.facts)
         if preflight_never_ran(self._backend, containers, note):
             self._console.say(NEVER_SPOKE)
             code = EXIT_BEFORE_START
-        return Outcome(code, evidence, ended.node)
+        waited = of_nodes(each.waits.seen for each in attempt.watched.values())
+        return Outcome(code, evidence, ended.node, data_wait=waited, seconds=ended.finished - ended.started)
 
     def _end_watches(self, attempt: Attempt, containers: tuple[ContainerInfo, ...]) -> None:
         last = {each.node: each.health_output for each in containers}
         for node, watched in attempt.watched.items():
             watched.end(last.get(node, ""))
+            self._kept.keep_wait(attempt.number, node, watched.waits.seen)
 
     def _lost(self, error: str = "") -> Outcome:
         job = self._plan.job.name
@@ -291,10 +293,9 @@ class Supervisor:
         return Outcome(EXIT_BEFORE_START, None)
 
     def _remark(self, attempt: Attempt, ended: ContainerInfo, code: int) -> None:
-        lines = [attempt.watched[ended.node].fewer_workers() if code == 0 else ""]
-        kept = self._kept  # `status` may have seen a higher peak
-        noted = [] if kept is None else [kept.peak(attempt.number, node) for node in attempt.watched]
+        noted = (self._kept.peak(attempt.number, node) for node in attempt.watched)  # `status` may have seen it
         peak = highest([*noted, *(each.seen for each in attempt.watched.values())])
-        lines.append(measured_line(ended.planned, peak, size=ended.own_shm, exit_code=code))
-        for line in filter(None, lines if self._console.report_deviations else ()):
-            self._console.say(line)
+        fewer = attempt.watched[ended.node].fewer_workers() if code == 0 else ""
+        for line in (fewer, measured_line(ended.planned, peak, size=ended.own_shm, exit_code=code)):
+            if line and self._console.report_deviations:
+                self._console.say(line)

@@ -16,6 +16,7 @@ from trainlaunch.plan.plan_label import planned_of
 from trainlaunch.run.base.private_files import state_root
 from trainlaunch.run.base.shm_reading import batch_of, size_of_batch
 from trainlaunch.run.base.slurm import slurm_task
+from trainlaunch.run.base.wait_reading import waited_words
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.units import counted, format_cpus, format_duration, human_size
 
@@ -141,8 +142,15 @@ def first_hint(planned: CommandPlan) -> str:
     return f"`trainlaunch init --from {planned.run} >job.yaml` writes its job file, with what this run measured"
 
 
-def teller_of_command(planned: CommandPlan, screen: Screen, streams: Streams, *, quiet: bool) -> Tell:
-    """Return what says how a command ended, and why where its own last words don't."""
+def teller_of_command(
+    planned: CommandPlan,
+    screen: Screen,
+    streams: Streams,
+    advise: Callable[[Followed], str],
+    *,
+    quiet: bool,
+) -> Tell:
+    """Return what says how a command ended, and why where its own last words don't; `advise` as of `teller`."""
     begun = time.monotonic()
 
     def tell(followed: Followed) -> None:
@@ -158,8 +166,8 @@ def teller_of_command(planned: CommandPlan, screen: Screen, streams: Streams, *,
         if not silent or causes:
             screen.say(_ending(followed, planned.run, time.monotonic() - begun))
         keep_job_file(planned)
-        hint = "" if silent or followed.exit_code else first_hint(planned)
-        if hint:
+        hints = () if silent or followed.exit_code else (advise(followed), first_hint(planned))
+        for hint in filter(None, hints):
             screen.say(hint)
 
     return tell
@@ -177,6 +185,8 @@ def _ending(followed: Followed, run: str, seconds: float) -> str:
         parts[0] += f" ({evidence.stopped_by})"
     if followed.exit_code and evidence is not None and not evidence.stopped:
         parts += _own_line(evidence)
+    if followed.data_wait is not None and (words := waited_words(followed.data_wait, followed.seconds)):
+        parts[0] += f", {words}"
     if evidence is not None and evidence.shm_peak:
         parts.append(f"/dev/shm held at most {human_size(evidence.shm_peak)}")
     return "; ".join(parts)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from trainlaunch.cli.output.report import headline, help_line, parts
 from trainlaunch.cli.output.streams import Streams, TextStyle, fitted, style_of
 from trainlaunch.sanitize import SafeText, sanitize, shown
-from trainlaunch.units import human_size
+from trainlaunch.units import age, human_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.case import Diagnosis
@@ -168,17 +168,27 @@ def follow_run(
     return store.follow(run, console, how, teller(store, run.job, screen, streams))
 
 
-def teller(store: RunStore, job: str, screen: Screen, streams: Streams) -> Tell:
-    """Return what says how a run that was followed ended and why, or how to follow one that goes on."""
+def teller(
+    store: RunStore, job: str, screen: Screen, streams: Streams, advise: Callable[[Followed], str] = lambda _: ""
+) -> Tell:
+    """Return what says how a run that was followed ended and why, or how to follow one that goes on.
+
+    `advise` says what to do about its waits for data.
+    """
+    from trainlaunch.run.base.wait_reading import waited_words
 
     def tell(followed: Followed) -> None:
         if followed.started:
             streams.result(f"{followed.started}\n")
-        if followed.verdict:
+        waited = "" if followed.data_wait is None else waited_words(followed.data_wait, followed.seconds)
+        if waited:
+            ended = followed.verdict or f"ended with {followed.exit_code}"
+            screen.say(f"{ended} after {age(followed.seconds)}, {waited}")
+        elif followed.verdict:
             screen.say(followed.verdict)
         if followed.evidence is not None:
             say_diagnoses(followed.evidence, streams, screen.line)
-        for each in followed.remarks:
+        for each in filter(None, (*followed.remarks, waited and advise(followed))):
             screen.say(each)
         if followed.goes_on:
             screen.say(followed.goes_on)

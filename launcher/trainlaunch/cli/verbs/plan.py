@@ -22,7 +22,7 @@ from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.ceilings import PolicyValue
 from trainlaunch.job.loader_spec import KIND
 from trainlaunch.job.spec import Origin
-from trainlaunch.plan.instrumentation import HEARTBEAT, OVERRIDING, WORKERS
+from trainlaunch.plan.instrumentation import DATA_WAIT, HEARTBEAT, OVERRIDING, WORKERS
 from trainlaunch.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from trainlaunch.plan.lock_overrides import fresh_probe, fresh_tune, start_method_derivation
 from trainlaunch.plan.shm_sum_text import multi_epoch_derivation, need_derivation
@@ -180,6 +180,8 @@ def _inside_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
         stated = "whatever is stated there" if inject == OVERRIDING else "where none is stated"
         told = f"given to at most {most} of the script, {stated}; results differ from those without workers"
         yield "inject", inject, told, str(plan.job.origin("data_loader.inject"))
+    if DATA_WAIT in plan.inside.parts:
+        yield "observe", "true", "its processes note how long they wait for data", str(plan.job.origin("observe"))
 
 
 def _derived(name: str, number: Derived) -> tuple[str, str, str, str]:

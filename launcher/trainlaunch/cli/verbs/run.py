@@ -7,12 +7,14 @@ import contextlib
 import shlex
 import signal
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.cli.arguments.job_arguments import target_name
 from trainlaunch.cli.arguments.run_argument import opened_store, say_once
 from trainlaunch.cli.arguments.verb_table import ArgumentGroup, Usage, argument
+from trainlaunch.cli.arguments.waiting import MAX_DATA_WAIT, max_data_wait, workers_advice
 from trainlaunch.cli.output.command_output import Hidden, first_lines, first_lines_of, teller_of_command
 from trainlaunch.cli.output.run_output import Screen
 from trainlaunch.cli.output.streams import Streams
@@ -21,7 +23,7 @@ from trainlaunch.errors import UsageError
 from trainlaunch.init.command_plan import CommandNumbers, CommandPlan, command_plan, stated_variables
 from trainlaunch.run.base.caller_terminal import CallerTerminal, TypedKeys
 from trainlaunch.run.base.console import Console
-from trainlaunch.run.base.store import Starting
+from trainlaunch.run.base.store import Followed, Starting
 from trainlaunch.run.run_lock import new_run_id
 from trainlaunch.targets import DOCKER, LOCAL
 
@@ -75,6 +77,7 @@ USAGE = Usage(
                     metavar="DIR[:ro]",
                     help="with --image: another folder, at its own path; repeatable",
                 ),
+                MAX_DATA_WAIT,
                 argument("--name", help="the job's name (default: the script's, or its folder's)"),
                 argument(
                     "--set",
@@ -102,24 +105,29 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         raise UsageError([Diagnostic("TL118", "run has no command", fix)])
     asked = CommandNumbers(args.name, args.cpus, args.memory, args.gpus, args.workers, tuple(args.sets))
     env, run_id = stated_variables(args.env, args.env_file), new_run_id()
+
+    def planned_for(numbers: CommandNumbers, container: CommandContainer | None = None) -> CommandPlan:
+        return command_plan(command, numbers, env, run_id, container)
+
     if args.image is not None and args.target == LOCAL.name:
         fix = "leave out one of them"
         raise UsageError([Diagnostic("TL118", "--target local is this host, and --image is a container's", fix)])
     if args.image is not None:
-        return _in_container(args, streams, lambda container: command_plan(command, asked, env, run_id, container))
+        return _in_container(args, streams, asked, planned_for)
     if args.mounts or args.target == DOCKER.name:
         fix = "add --image with the image that has the command's programs, or leave them out"
         raise UsageError(
             [Diagnostic("TL118", "--target docker and --mount are of a container, which needs --image", fix)]
         )
-    planned = command_plan(command, asked, env, run_id)
+    planned = planned_for(asked)
     with opened_store(argparse.Namespace(context=None, namespace=None), (planned.plan.target,)) as store:
         terminal = None if args.detach else CallerTerminal()
-        return _started(args, streams, _Ready(planned, store, terminal, first_lines(planned)))
+        automatic = partial(planned_for, asked._replace(workers="auto"))
+        return _started(args, streams, _Ready(planned, automatic, store, terminal, first_lines(planned)))
 
 
 def _in_container(
-    args: argparse.Namespace, streams: Streams, planned_for: Callable[[CommandContainer], CommandPlan]
+    args: argparse.Namespace, streams: Streams, asked: CommandNumbers, planned_for: Callable[..., CommandPlan]
 ) -> int:
     from trainlaunch.init.command_container import command_container, command_folders
     from trainlaunch.run.backends import docker_backend
@@ -131,23 +139,26 @@ def _in_container(
     folders = command_folders(args.image, args.mounts, args.command)  # before an image is pulled
     with contextlib.closing(docker_backend(say)) as backend:
         image = image_of_command(backend.engine, args.image, say)
-        planned = planned_for(command_container(image, folders))
+        container = command_container(image, folders)
+        planned = planned_for(asked, container)
+        automatic = partial(planned_for, asked._replace(workers="auto"), container)
         terminal = None if args.detach else EngineTerminal()
         store = MachineStore({DOCKER.name: backend}, {})
-        return _started(args, streams, _Ready(planned, store, terminal, first_lines_of(planned, image)))
+        return _started(args, streams, _Ready(planned, automatic, store, terminal, first_lines_of(planned, image)))
 
 
 class _Ready(NamedTuple):
-    """A planned command, and what it is started with."""
+    """A planned command, what `--workers auto` would have planned, and what it is started with."""
 
     planned: CommandPlan
+    automatic: Callable[[], CommandPlan]
     store: RunStore
     terminal: TypedKeys | None
     lines: Iterable[str]
 
 
 def _started(args: argparse.Namespace, streams: Streams, ready: _Ready) -> int:
-    planned, store, terminal, lines = ready
+    planned, automatic, store, terminal, lines = ready
     for line in () if args.quiet else lines:
         streams.say(line)
     screen = Screen(streams, is_raw=lambda: terminal is not None and terminal.is_raw)
@@ -158,8 +169,13 @@ def _started(args: argparse.Namespace, streams: Streams, ready: _Ready) -> int:
         as_shell=True,
         terminal=terminal,
         run=planned.run,
+        max_data_wait=max_data_wait(args, planned.plan),
     )
-    tell = teller_of_command(planned, screen, streams, quiet=args.quiet)
+
+    def advise(followed: Followed) -> str:
+        return workers_advice(planned, automatic, followed, args.workers)
+
+    tell = teller_of_command(planned, screen, streams, advise, quiet=args.quiet)
     return store.start(planned.plan, _console(screen, terminal), how, tell)
 
 

@@ -14,6 +14,7 @@ from trainlaunch.cli.arguments.job_arguments import (
 )
 from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS, refuse_place_elsewhere, store_of_plan
 from trainlaunch.cli.arguments.verb_table import Usage, argument
+from trainlaunch.cli.arguments.waiting import MAX_DATA_WAIT, max_data_wait, tuning_advice
 from trainlaunch.cli.output.run_output import Screen, teller
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -39,6 +40,7 @@ USAGE = Usage(
         KIND_ARGUMENT,
         argument("-d", "--detach", action="store_true", help="start it and return; print its name"),
         *PLACE_ARGUMENTS,
+        MAX_DATA_WAIT,
         argument(
             "--share-gpus",
             action="store_true",
@@ -62,6 +64,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if not plan.target_record.starts_container:
         plan = plan._replace(name=name_of_task(plan.name))
     refuse_place_elsewhere(args, plan.target)
+    most = max_data_wait(args, plan)
     if plan.job.patch is not None:
         _verify_patch(plan)
     say_findings(check_plan(plan), streams)
@@ -74,9 +77,10 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         share_gpus=args.share_gpus,
         replace=args.replace,
         stop_on_interrupt=args.stop_on_interrupt,
+        max_data_wait=most,
     )
     with store_of_plan(args, plan) as store:
-        return store.start(plan, console, how, teller(store, plan.job.name, screen, streams))
+        return store.start(plan, console, how, teller(store, plan.job.name, screen, streams, tuning_advice(plan)))
 
 
 def _verify_patch(plan: LaunchPlan) -> None:

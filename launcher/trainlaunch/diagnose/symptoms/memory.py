@@ -19,6 +19,7 @@ from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import fewer, memory_story, more_memory
 from trainlaunch.exit_codes import EXIT_SIGKILL
+from trainlaunch.job.shm_owners import RAY_ROOM
 from trainlaunch.units import GIB, MIB, format_size, human_size, round_up
 
 NEARLY = 0.95  # of the limit, by what can't be given back
@@ -235,7 +236,7 @@ def _ray_shm(case: Case) -> Told | None:
 
 def _fitting(free: int) -> str:
     """Return the size of an object store that fits into what is free: Ray wants a tenth more."""
-    return format_size(round_up(max(free * 10 // 11 - MIB, MIB), MIB))
+    return format_size(round_up(max(free * RAY_ROOM[1] // RAY_ROOM[0] - MIB, MIB), MIB))
 
 
 def _store_refused(told: Hit) -> Told:

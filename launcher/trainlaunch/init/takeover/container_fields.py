@@ -13,6 +13,7 @@ from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.init.job_text import scalar
 from trainlaunch.init.takeover.job_draft import JobDraft, flow, label, size, word
 from trainlaunch.init.takeover.mounts import known_here, take_mounts
+from trainlaunch.init.takeover.owners import take_owners
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.job.tokens import literal_of
 from trainlaunch.least_shm import LEAST_SHM
@@ -280,6 +281,7 @@ def take_process(draft: JobDraft, written: SourceContainer) -> None:
     workers = stated_workers(written.argvs, workload.env)
     if workers is not None:
         draft.set("data_loader.num_workers", workers, "The command states this number of workers itself.")
+    take_owners(draft, written.argvs)
 
 
 def _leave_command_open(draft: JobDraft, value: Unknown) -> None:

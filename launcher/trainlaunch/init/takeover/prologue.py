@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from trainlaunch.container.preflight import SCRIPT_MARK
 from trainlaunch.formats.workload import Known, Workload, stated
-from trainlaunch.job.reserved import PLAN_VARIABLE
-from trainlaunch.plan.instrumentation import PAGES, SETTING
+from trainlaunch.job.reserved import LABEL_PREFIX, PLAN_VARIABLE
+from trainlaunch.plan.instrumentation import DATA_WAIT, PAGES, SETTING
 from trainlaunch.plan.shared_memory import PAGE
 
 _INJECTED = re.compile(rf"\bexport {SETTING}='([^']*)'")
@@ -82,7 +82,11 @@ def wrapped(workload: Workload) -> Wrapped | None:
         *(entrypoint.value if isinstance(entrypoint, Known) else ()),
         *(command.value if isinstance(command, Known) else ()),
     )
-    return wrapped_words(words, stated(workload.env.get(PLAN_VARIABLE)) or "")
+    found = wrapped_words(words, stated(workload.env.get(PLAN_VARIABLE)) or "")
+    if found is None or LABEL_PREFIX + "run" not in workload.labels:
+        return found
+    parts = found.numbers.get("parts", "").split()  # `up` adds one to the job's own
+    return found._replace(numbers={**found.numbers, "parts": " ".join(each for each in parts if each != DATA_WAIT)})
 
 
 def wrapped_words(words: tuple[str, ...], plan: str) -> Wrapped | None:

@@ -17,6 +17,7 @@ from trainlaunch.init.takeover.job_draft import JobDraft, flow, word
 from trainlaunch.init.takeover.prologue import Wrapped, wrapped
 from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, PLAN_VARIABLE, SECRETS_FOLDER
 from trainlaunch.job.spec import secret_path
+from trainlaunch.plan.instrumentation import DATA_WAIT
 from trainlaunch.plan.plan_label import LABEL, Planned, planned_from
 from trainlaunch.plan.ranks import SCRIPT_ARGV, SCRIPT_NAME
 from trainlaunch.targets import TARGETS
@@ -87,6 +88,8 @@ def take_rendered(draft: JobDraft, workload: Workload, plan: Wrapped, text: str)
     longest = int(before[1]) if before else plan.number("stall")
     if longest:
         draft.set("healthcheck.stall_after", word(format_duration(longest)))
+    if DATA_WAIT in plan.names("parts"):
+        draft.set("observe", word("true"))
     for field, pattern in _COMMENTS.items():
         match = pattern.search(text)
         if match and match[1] != "30m":

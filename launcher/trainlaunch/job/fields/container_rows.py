@@ -94,7 +94,7 @@ _RESOURCES = record(
 
 _SHM_EXTRA = record(
     Field("name", text("a name", r"[^\S\n]*\S.*"), "who owns it", required=True, example="ray"),
-    Field("size", size(), "its bytes", required=True, example="2Gi"),
+    Field("size", size(), "its bytes; ray, vllm and nccl have laws of their own ([sizing](sizing.md))", example="2Gi"),
 )
 
 CONTAINER = (

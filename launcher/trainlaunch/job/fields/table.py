@@ -10,6 +10,7 @@ from trainlaunch.job.fields.container_rows import CONTAINER, TRAINING
 from trainlaunch.job.fields.kubernetes import KUBERNETES
 from trainlaunch.job.fields.types import (
     ABSOLUTE_PATH,
+    BOOL,
     NAME,
     VERBATIM,
     Field,
@@ -55,6 +56,8 @@ RUNNING = (
           "limits, -1 for no limit; rendered only when stated",
           docker="`--ulimit`", compose="`ulimits`", kubernetes="TL401"),
     Field("healthcheck", _HEALTHCHECK, "how the engine asks after the job", shown="on"),
+    Field("observe", BOOL, "whether its processes note how long they wait for data ([data wait](data-wait.md)), in "
+          "renderings too", shown="where `run` and `up` start it on this machine"),
     Field("restart", record(
         Field("max_attempts", integer(1, 1000), "runs in all; never again after 78, 125–127 or a stop", default=1,
               docker="`up`; comment", compose="`up`; comment", kubernetes="`backoffLimit` n−1"),

@@ -62,7 +62,7 @@ def job_spec(
             for name, each in job.get("secrets").items()
         },
         resources=_resources(job.below("resources"), gpus),
-        shm_extra=tuple(ShmExtra(**each) for each in job.get("shm_extra")),
+        shm_extra=tuple(ShmExtra(each["name"], each.get("size")) for each in job.get("shm_extra")),
         data_loader=_data_loader(job.below("data_loader"), bool(gpus), root.items.get("data_loader", (None, None))[1]),
         torchrun=_record(Torchrun, job.below("torchrun").get) if "torchrun" in values else None,
         ulimits=tuple(Ulimit(name, *limits) for name, limits in values.get("ulimits", {}).items()),
@@ -77,7 +77,7 @@ def job_spec(
 _AS_STATED = (
     "name", "pull_policy", "command", "script", "image_entrypoint", "working_dir", "user", "group_add",
     "read_only", "stop_signal", "env", "labels", "annotations", "ranks_per_container", "shm_size", "checkpoint_dir",
-    "checkpoint_bytes", "active_deadline", "stop_grace_period", "ttl_after_finished", "profile",
+    "checkpoint_bytes", "observe", "active_deadline", "stop_grace_period", "ttl_after_finished", "profile",
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from trainlaunch.job.fields.table import default
 from trainlaunch.job.fields.types import SUBDOMAIN
 from trainlaunch.job.host_paths import normal_place
 from trainlaunch.job.reserved import PLAN_VARIABLE, PREFLIGHT_PREFIX
+from trainlaunch.job.shm_owners import RAY, WITH_LAW
 from trainlaunch.job.starter import Starter
 from trainlaunch.job.starter_search import starter_of
 from trainlaunch.job.validation.context import ValidationContext
@@ -50,6 +51,30 @@ def _check_exit_codes(job: ValidationContext) -> None:
             )
 
 
+def _check_owners(job: ValidationContext) -> None:
+    """Report an owner of /dev/shm without a size that has no law, and Ray's where nothing says its store's size."""
+    for index, owner in enumerate(job.value("shm_extra") or ()):
+        path, name = f"shm_extra.{index}", owner["name"]
+        if owner.get("size") is not None:
+            continue
+        if name not in WITH_LAW:
+            job.add(
+                "TL106",
+                path,
+                f"shm_extra[{index}] has no size, and {name} has no law of its own",
+                fix=f"add size: 1Gi, what it takes at most, or the name of one of {', '.join(WITH_LAW)}",
+                why="the law of an owner says how much of /dev/shm it takes",
+            )
+        elif name == RAY and job.value("resources.memory") is None:
+            job.add(
+                "TL106",
+                path,
+                f"shm_extra[{index}] is ray without a size, and resources.memory is missing",
+                fix="add resources.memory, or the size: a tenth more than object_store_memory",
+                why="Ray's object store is 30 % of the memory unless it is stated",
+            )
+
+
 def check_fields(job: ValidationContext) -> None:
     """Report every contradiction between fields."""
     _check_process(job)
@@ -58,6 +83,7 @@ def check_fields(job: ValidationContext) -> None:
     _check_gpus(job)
     _check_mounts(job)
     _check_exit_codes(job)
+    _check_owners(job)
 
 
 def _check_process(job: ValidationContext) -> None:

@@ -102,6 +102,14 @@ def check_inside(job: ValidationContext) -> None:
             fix=f"add {_STALL}: 30m",
             why="a job is stopped for a batch that never comes, and only you know how long one may take",
         )
+    if job.value("observe") and job.value(_INJECT) == "off":
+        job.add(
+            "TL109",
+            "observe",
+            f"observe is true, and {_INJECT} is off",
+            fix=f"delete {_INJECT}, or observe",
+            why="torch's own DataLoader notes how long it waits, which trainlaunch adds to it inside the job",
+        )
     if not stall:
         return
     if job.value("data_loader.inject") == "off":

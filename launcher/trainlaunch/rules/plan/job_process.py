@@ -9,6 +9,7 @@ from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.rules.sources.deciding_workers import arguments_of, script_facts
+from trainlaunch.rules.sources.scripts import PICKLE_WHY
 from trainlaunch.rules.sources.training_commands import (
     BACKGROUND,
     BACKGROUND_WHY,
@@ -42,6 +43,25 @@ def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
             "its parser ends it with code 2 before anything is loaded",
             "command",
         )
+
+
+@plan_rule("TL217", Severity.WARNING)
+def start_method_of_script(plan: LaunchPlan) -> Iterator[Problem]:
+    """The script's workers start otherwise than the plan assumes; loaders that state it themselves aren't judged."""
+    job, field = plan.job, "data_loader.multiprocessing_context"
+    facts = script_facts(job)
+    if facts is None or not plan.shm.workers or job.origin(field).kind != "default":
+        return
+    method, assumed = facts.shared.get("multiprocessing_context"), job.data_loader.multiprocessing_context
+    if method in {None, assumed} or any("multiprocessing_context" in each.settings for each in facts.loaders):
+        return
+    yield Problem(
+        f"the script's workers start by {method}, and the plan assumes {assumed}",
+        f"state {field}: {method}, and data_loader.dataset_tensor_bytes where the dataset holds tensors",
+        f"{PICKLE_WHY}; a dataset's tensors go through /dev/shm, once a rank, and each worker imports torch anew",
+        field,
+        job.span("data_loader"),
+    )
 
 
 def _given(option: Option, words: tuple[str, ...]) -> bool:

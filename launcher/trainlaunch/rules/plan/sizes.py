@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
+from trainlaunch.job.shm_owners import RAY, VLLM, is_vllm, law_of, starts_ray
 from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import measuring_command
 from trainlaunch.plan.memory_and_files import CHARGED, enough_memory
 from trainlaunch.plan.shared_memory import WHEN_FULL, WorkerNumbers, container_need, size_for_all_epochs
+from trainlaunch.plan.shm_extra import surroundings
 from trainlaunch.plan.workers_and_threads import allowed_workers
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import MIB, counted, format_size, human_size, round_up
@@ -139,6 +141,27 @@ def working_set_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
         CHARGED,
         "resources.memory",
     )
+
+
+@plan_rule("TL216", Severity.INFO)
+def shm_owner_unnamed(plan: LaunchPlan) -> Iterator[Problem]:
+    """The command starts Ray or vLLM, whose part of /dev/shm nothing counts."""
+    job = plan.job
+    if job.shm_size is not None:
+        return
+    around = surroundings(job, plan.ranks.value)
+    for owner, starts in ((VLLM, is_vllm), (RAY, starts_ray)):
+        law = law_of(owner, around) if any(map(starts, around.commands)) else None
+        if law is None or not law.size or any(each.name == owner for each in job.shm_extra):
+            continue
+        without = "data_loader: none and " * plan.shm.unsized
+        yield Problem(
+            f"the command starts {owner}, which takes up to {human_size(law.size)} of /dev/shm; shm_extra lacks it",
+            f"write {without}shm_extra: [{{name: {owner}}}]",
+            f"{owner}: {law.derivation}",
+            "shm_extra",
+            job.span("command"),
+        )
 
 
 @plan_rule("TL209", Severity.INFO)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import stated
+from trainlaunch.job.shm_owners import Surroundings, is_vllm, vllm_law
 from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_torch_image
 from trainlaunch.rules.sources.near_scripts import NearScript
 from trainlaunch.rules.sources.programs import OTHER, SERVING, program
@@ -20,7 +21,7 @@ from trainlaunch.rules.sources.purpose import (
 )
 from trainlaunch.rules.sources.source_text import SourceContainer
 from trainlaunch.rules.sources.training_commands import program_of
-from trainlaunch.units import counted
+from trainlaunch.units import counted, human_size
 
 _INTERACTIVE = frozenset(
     {"", "bash", "sh", "zsh", "sleep", "tail", "jupyter", "jupyter-lab", "jupyter-notebook", "start-notebook.sh"}
@@ -51,9 +52,7 @@ def need(container: SourceContainer, beside: Beside) -> tuple[Severity | None, s
         return None, ""
     if container.purpose.verdict == SERVING:
         shards = _shards(container)
-        return (
-            (Severity.WARNING, f"a model in {shards} parts, which pass tensors on there") if shards > 1 else (None, "")
-        )
+        return (Severity.WARNING, _parted(container, shards)) if shards > 1 else (None, "")
     return _of_training(container, beside) if certainly_trains(container) else _of_unknown(container, beside)
 
 
@@ -113,6 +112,14 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
 def _without_nccl_shm(container: SourceContainer) -> bool:
     """Return whether a variable keeps NCCL from /dev/shm; loaders are another matter."""
     return stated(container.workload.env.get("NCCL_SHM_DISABLE")) == "1"
+
+
+def _parted(container: SourceContainer, shards: int) -> str:
+    """Return what a model in several parts puts there, with its bytes where the server's own law says them."""
+    if any(map(is_vllm, container.argvs)):
+        queues = vllm_law(Surroundings(container.argvs, {}, None, 0, shards, 1)).size
+        return f"a model in {shards} parts, whose queues in vLLM take {human_size(queues)} there at most"
+    return f"a model in {shards} parts, which pass tensors on there"
 
 
 def _shards(container: SourceContainer) -> int:

@@ -17,6 +17,7 @@ from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
     from trainlaunch.run.base.caller_terminal import TypedKeys
+    from trainlaunch.run.base.wait_reading import WaitPage
 
 Say = Callable[[str], None]
 
@@ -224,6 +225,9 @@ class Backend(Protocol):
 
     def read_shm(self, container: ContainerInfo) -> ShmReading | None:
         """Read /dev/shm of a running container now; None where that is not possible."""
+
+    def wait_page(self, container: ContainerInfo) -> WaitPage | None:
+        """Open the page in which a running container's processes note how long they wait for data; None without one."""
 
     def look(self, container: ContainerInfo) -> ContainerSnapshot | None:
         """Look at the processes of a running container now, for two seconds; None where that is not possible."""

@@ -24,6 +24,7 @@ from trainlaunch.units import format_duration
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
+    from trainlaunch.run.base.wait_reading import DataWait
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,15 @@ class Outcome:
     """How a run ended: its exit code, and the evidence (None: the target was lost).
 
     `node` is the one of several that the exit code is from; `stopped_by` is empty where it ended by itself.
+    `data_wait` is what it waited for data in its `seconds`, None where that was not seen.
     """
 
     exit_code: int
     evidence: Evidence | None
     node: int | None = None
     stopped_by: str = ""
+    data_wait: DataWait | None = None
+    seconds: float = 0.0
 
 
 def load_symptoms() -> None:

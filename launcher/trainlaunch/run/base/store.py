@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.run.base.caller_terminal import TypedKeys
     from trainlaunch.run.base.console import Console, Event, Events, Outcome
+    from trainlaunch.run.base.wait_reading import DataWait
 
 PENDING, RUNNING, SUCCEEDED, FAILED = ("pending", "running", "succeeded", "failed")
 ENDED = (SUCCEEDED, FAILED)
@@ -66,6 +67,7 @@ class ContainerStatus(NamedTuple):
     finished: float | None
     shm: ShmStatus
     workers: WorkerStatus
+    data_wait: Mapping[str, Any] | None = None
 
 
 class RunStatus(NamedTuple):
@@ -134,7 +136,8 @@ class Starting(NamedTuple):
     """How a run is started; `typed` is the user's command line, for an error that completes it.
 
     `terminal` is the caller's, of a run that stands in front of it as the bare command would; `as_shell`: it has the
-    caller's own environment, in front or detached. `run` is its id, `` where nobody chose one.
+    caller's own environment, in front or detached. `run` is its id, `` where nobody chose one. `max_data_wait` is the
+    share of its time that it may wait for data and still end with 0.
     """
 
     typed: str
@@ -145,11 +148,13 @@ class Starting(NamedTuple):
     as_shell: bool = False
     terminal: TypedKeys | None = None
     run: str = ""
+    max_data_wait: float | None = None
 
 
 class Followed(NamedTuple):
     """What is to be said of a run that was followed: the verdict, the causes by its evidence (None: none), remarks.
 
+    `data_wait` is what it waited for data in its `seconds`, None where that was not seen.
     `started` is its name where it was only started. `goes_on` says why it was left alone; `error` is what it was lost
     by.
     """
@@ -161,6 +166,8 @@ class Followed(NamedTuple):
     started: str = ""
     goes_on: str = ""
     error: Exception | None = None
+    data_wait: DataWait | None = None
+    seconds: float = 0.0
 
 
 Tell = Callable[[Followed], None]

@@ -18,6 +18,7 @@ from trainlaunch.run.base.clock import clock
 from trainlaunch.run.base.run_evidence import TAIL_BYTES, PreflightLine
 from trainlaunch.run.base.shm_place import way_to_enlarge
 from trainlaunch.run.base.shm_reading import highest, peak_of, read_from_health
+from trainlaunch.run.base.wait_reading import HeldPage, PageSource
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
@@ -128,7 +129,7 @@ def planned_shm(plan: LaunchPlan) -> PlannedShm:
     return PlannedShm(plan.shm, plan.ranks.value, memory, plan.target, WORKERS in plan.inside.parts, plan.job)
 
 
-class ShmSource(Protocol):
+class ShmSource(PageSource, Protocol):
     """Where readings of a running container come from: a Backend, or a pod's own look at itself."""
 
     @property
@@ -170,6 +171,7 @@ class ShmWatch:
         self._full_since: float | None = None
         self._counts = self._last_workers = self._noted = 0
         self._note = note
+        self.waits = HeldPage(backend)
         self.seen: Peak | None = None
         self.most_workers = 0
 
@@ -189,6 +191,7 @@ class ShmWatch:
             since_health += self._backend.sample_seconds
             try:
                 reading = self._backend.read_shm(container)
+                self.waits.look(container)
                 if since_health >= HEALTH_SECONDS:
                     since_health = 0.0
                     self.take_health(self._backend.checked(container.id))
@@ -210,6 +213,7 @@ class ShmWatch:
         self._ended.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
+        self.waits.end()
         self.seen = highest((self.seen, peak_of(read_from_health(health_output))))
         if self.seen is not None:
             self._note(self.seen)

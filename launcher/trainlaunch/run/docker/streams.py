@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from trainlaunch.errors import TargetUnavailable
@@ -20,8 +21,10 @@ from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position
 from trainlaunch.run.base.engine_terminal import EngineTerminal
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.sessions import chunks_of
+from trainlaunch.run.base.wait_reading import FOLDER, AskedPage, WaitPage, open_page
 from trainlaunch.run.docker.attachment import ContainerAttachment
 from trainlaunch.run.docker.client import GONE, Engine, EngineRefused
+from trainlaunch.run.docker.exec_command import execute
 
 LOOK_SECONDS = 2.0  # of silence between two looks at the container, each on a connection of its own
 SLOWER = 4  # what is due may take so many times as long as the look that found it, since an engine may be far away
@@ -94,9 +97,14 @@ class FollowedStream(Generic[T]):
 
 
 class ContainerStreams:
-    """Reads logs and waits for ends. No connection that falls silent outlasts the container for long."""
+    """Reads logs and waits for ends. No connection that falls silent outlasts the container for long.
+
+    `_readable_proc`: the engine's processes stand in `_proc`, a /proc, and we may look into them.
+    """
 
     engine: Engine
+    _proc: Path
+    _readable_proc: bool
 
     def __init__(self) -> None:
         self._terminals: dict[str, bool] = {}  # by container, of which it never changes
@@ -129,6 +137,13 @@ class ContainerStreams:
         if terminal is not None:
             terminal.join(attached)
         return attached, waiting
+
+    def wait_page(self, container: ContainerInfo) -> WaitPage | None:
+        """Open the page of waits for data through /proc, else ask a command inside."""
+        if not self._readable_proc:
+            return AskedPage(lambda command: execute(self.engine, container.id, command))
+        home = self._proc / str(container.pid) / "root"
+        return open_page(Path(f"{home}{FOLDER}"), home / "proc")
 
     def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
         """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""

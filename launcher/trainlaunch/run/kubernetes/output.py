@@ -242,6 +242,10 @@ class PodShm:
         self._failures = 0
         return reading
 
+    def wait_page(self, container: Pod) -> None:
+        """Return nothing: waits are read on this machine alone."""
+        return
+
     def checked(self, container: str) -> ContainerInfo | None:
         """Return nothing: a pod's health comes from its own events."""
         return None

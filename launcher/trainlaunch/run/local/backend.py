@@ -22,10 +22,20 @@ from trainlaunch.run.base.private_files import UnusableState, state_root
 from trainlaunch.run.base.run_query import may_move
 from trainlaunch.run.base.sessions import LoggedSession
 from trainlaunch.run.base.shm_reading import OwnChecks
+from trainlaunch.run.base.wait_reading import WaitPage, open_page
 from trainlaunch.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
 from trainlaunch.run.local.log import part_of_log
 from trainlaunch.run.local.process_spec import comparison, local_findings, process_spec, start_keeper
-from trainlaunch.run.local.processes import ProcessIdentity, kill_marked, read_host_shm, remove_own_folder, run_id, send
+from trainlaunch.run.local.processes import (
+    PROC,
+    ProcessIdentity,
+    kill_marked,
+    own_folder,
+    read_host_shm,
+    remove_own_folder,
+    run_id,
+    send,
+)
 from trainlaunch.run.local.record import Facts, describe, described, identities, run_pids, state_of
 from trainlaunch.run.local.refusals import name_taken, not_ours, not_started
 from trainlaunch.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
@@ -217,7 +227,7 @@ class LocalBackend:
         folder = self._folder(container)
         kill_marked(folder.path)
         with contextlib.suppress(UnusableState):
-            remove_own_folder(str(((folder.description() or {}).get("health") or {}).get("run_id", "")))
+            remove_own_folder(_run_id(folder))
         self._clear(folder)
         if folder.path.exists():
             with state_is_writable(folder.path):
@@ -234,6 +244,12 @@ class LocalBackend:
         pids = run_pids(folder)
         with contextlib.suppress(UnusableState):
             return read_host_shm(pids, folder.peak()) if pids else None
+        return None
+
+    def wait_page(self, container: ContainerInfo) -> WaitPage | None:
+        """Open it below the run's folder in the host's /dev/shm."""
+        with contextlib.suppress(UnusableState):
+            return open_page(own_folder(_run_id(self._folder(container.id))), PROC)
         return None
 
     def look(self, container: ContainerInfo) -> ContainerSnapshot | None:
@@ -279,3 +295,7 @@ class LocalBackend:
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _run_id(folder: RunFolder) -> str:
+    return str(((folder.description() or {}).get("health") or {}).get("run_id", ""))

@@ -135,9 +135,14 @@ def run_id(name: str, run: str, attempt: int) -> str:
     return f"{name}-{run}-{attempt}"
 
 
+def own_folder(run_id: str) -> Path:
+    """Return the folder in /dev/shm that the wrapper unpacks to for a run."""
+    return Path(SHM, f".trainlaunch-{run_id}")
+
+
 def remove_own_folder(run_id: str) -> None:
     """Remove what the wrapper unpacked for a run; another user's folder stays. It is there by a health check too."""
-    folder = Path(SHM, f".trainlaunch-{run_id}")
+    folder = own_folder(run_id)
     with contextlib.suppress(OSError):
         if run_id and folder.lstat().st_uid == os.geteuid():
             shutil.rmtree(folder)

@@ -1,0 +1,153 @@
+"""Is what `up` says of waits for data what the script's own stopwatch says, and what does the noting cost?
+
+    python bench/data_wait.py                       # six scripts in containers, then pairs; about five minutes
+    python bench/data_wait.py --only lightning,hf
+    python bench/data_wait.py --output json
+
+Each script is a job that `trainlaunch up` starts on Docker with 2 CPUs, and `status -o json` tells what was noted. The
+figures are shares of the run, as it says them; of several ranks each. Exits 1 where one is more than 2 percentage
+points from the script's own, or where a batch's notes take more than 5 µs. Those are CPU times of loops over one
+loader without workers, with and without the part, in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
+
+from trainlaunch.container.instrumentation_files import _files  # noqa: E402
+from trainlaunch.plan.instrumentation import DATA_WAIT  # noqa: E402
+
+from tests.engine.images import examples_image  # noqa: E402
+
+LOOPS = ROOT / "bench" / "data_wait" / "loops.py"
+SCRIPTS = ("decode", "read", "tiny", "lightning", "hf", "ranks")
+POINTS, MICROSECONDS, PAIRS = 2.0, 5.0, 7
+ONE_LOOP = """
+import time, torch
+from torch.utils.data import DataLoader
+loader = DataLoader(torch.zeros(60000, 1), batch_size=None)
+for _ in loader: pass
+begun = time.process_time()
+for _ in loader: pass
+print((time.process_time() - begun) / 60000 * 1e6)
+"""
+
+
+class Row(NamedTuple):
+    """One phase of one rank: seconds by the script's stopwatch and by the notes, and the run's."""
+
+    script: str
+    rank: int
+    phase: str
+    stopwatch: float
+    noted: float
+    run: float
+
+    @property
+    def off(self) -> float:
+        """Return the difference in percentage points of the run."""
+        return 100 * abs(self.noted - self.stopwatch) / self.run
+
+
+def trainlaunch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run trainlaunch from this checkout."""
+    command = [sys.executable, "-m", "trainlaunch", *words]
+    env = {"PYTHONPATH": str(ROOT / "launcher"), "PATH": "/usr/bin:/bin:/usr/local/bin", "HOME": str(folder)}
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def rows_of(script: str, image: str, folder: Path) -> Iterator[Row]:
+    """Run one script as a job and yield what both stopwatches say."""
+    name = f"bench-data-wait-{script}"
+    job: dict[str, Any] = {
+        "name": name,
+        "image": image,
+        "command": ["python", "/loops/loops.py", script],
+        "mounts": [{"type": "bind", "source": str(LOOPS.parent), "target": "/loops", "read_only": True}],
+        "resources": {"cpus": 2, "memory": "4Gi"},
+        "data_loader": {"num_workers": 2, "batch_size": 16, "sample": {"shape": [4096], "dtype": "float32"}},
+    }
+    if script == "ranks":
+        job["torchrun"] = {"nproc_per_node": 2}
+    (folder / "job.yaml").write_text(yaml.safe_dump(job))
+    done = trainlaunch(folder, "up", "job.yaml")
+    status = trainlaunch(folder, "status", name, "-o", "json")
+    trainlaunch(folder, "down", name)
+    own = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"rank"')]
+    if done.returncode or not own:
+        raise SystemExit(f"{script} ended with {done.returncode}: {done.stderr[-3000:]}")
+    container = json.loads(status.stdout)["containers"][0]
+    run = container["finished"] - container["started"]
+    for each in own:
+        for phase in ("training", "evaluation"):
+            loaders = container["data_wait"]["loaders"]
+            noted = [one["waited"] for one in loaders if (one["rank"], one["phase"]) == (each["rank"], phase)]
+            if noted or each[phase]:
+                yield Row(script, each["rank"], phase, each[phase], sum(noted), run)
+
+
+def microseconds(image: str, folder: Path) -> list[float]:
+    """Return what a batch takes longer with the part, by pairs of loops."""
+    delivered = folder / "delivered"
+    for name, text in _files((DATA_WAIT,)):
+        (delivered / name).parent.mkdir(parents=True, exist_ok=True)
+        (delivered / name).write_text(text)
+    found = []
+    for _ in range(PAIRS):
+        with_part, without = (_loop(image, delivered, part) for part in (DATA_WAIT, ""))
+        found.append(with_part - without)
+    return found
+
+
+def _loop(image: str, delivered: Path, part: str) -> float:
+    settings = [f"--volume={delivered}:/delivered", "--env=PYTHONPATH=/delivered", f"--env=TRAINLAUNCH_INSIDE={part}"]
+    command = ["docker", "run", "--rm", "--cpus=1", *settings, image, "python", "-c", ONE_LOOP]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def table(rows: list[Row], pairs: list[float]) -> str:
+    """Return all as lines."""
+    lines = ["script     rank phase       stopwatch    noted  points"]
+    lines += [
+        f"{each.script:10} {each.rank:4} {each.phase:10} {100 * each.stopwatch / each.run:8.1f} % "
+        f"{100 * each.noted / each.run:6.1f} % {each.off:7.2f}"
+        for each in rows
+    ]
+    if pairs:
+        lines.append(
+            f"notes of a batch: {median(pairs):.2f} µs, median of {len(pairs)} pairs ({min(pairs):.2f} at least)"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join((*SCRIPTS, "pairs")), help="scripts, and `pairs`, by commas")
+    parser.add_argument("--output", choices=("text", "json"), default="text")
+    args = parser.parse_args()
+    image, asked = examples_image(), args.only.split(",")
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        rows = [row for each in SCRIPTS if each in asked for row in rows_of(each, image, folder)]
+        pairs = microseconds(image, folder) if "pairs" in asked else []
+    found = {"rows": [{**each._asdict(), "points": each.off} for each in rows], "microseconds": pairs}
+    print(json.dumps(found, indent=2) if args.output == "json" else table(rows, pairs))
+    return int(any(each.off > POINTS for each in rows) or (bool(pairs) and median(pairs) > MICROSECONDS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

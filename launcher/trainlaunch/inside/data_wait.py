@@ -1,0 +1,258 @@
+"""Notes how long each loop over a DataLoader waits for its batches, in a page of numbers that `run` and `up` read.
+
+A record belongs to a process, the line that iterates and what is done with the batches: 10 native integers of 8 bytes,
+then that line as text. Times are nanoseconds, BEGUN, LATEST and SINCE since the epoch. FIRST, which is within WAITED,
+is what the first batches of loops took, with the start of their workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import mmap
+import os
+import threading
+import time
+from typing import Any
+
+from trainlaunch.inside.code_places import caller
+from trainlaunch.inside.process import rank
+
+RECORD, RECORDS, NUMBERS = 128, 64, 16  # bytes; records of a page; numbers that a record has room for
+PID, RANK, PHASE, BATCHES, WAITED, FIRST, BEGUN, LATEST, SINCE = range(9)
+PLACE = 80  # where the text begins in a record
+TRAINS, EVALUATES, ASIDE = 1, 2, 3  # PHASE; ASIDE: a thread loads for another one, whose waits nobody knows
+PAGE = os.path.join(os.path.dirname(__file__), "data_wait")
+_now = time.perf_counter_ns
+
+
+class _Thread(threading.local):
+    """What a thread does: whether it is in a loader's __next__, whether its __iter__ was timed, whether it trained."""
+
+    busy = timed = trained = False
+
+
+class Loop:
+    """One pass over a loader: the numbers of its record, and what this pass has added to them."""
+
+    def __init__(self, forks: int, place: str, phase: int, numbers: Any) -> None:
+        self.forks, self.place, self.phase, self.numbers = forks, place, phase, numbers
+        self.batches = self.waited = self.first = 0
+        self.begins = True
+        self.entered = self.sequence = 0
+
+
+class DataWait:
+    """The records of this process. An error ends the noting, and voids what was noted: a part of it would mislead."""
+
+    def __init__(self, page: str, torch: Any) -> None:
+        self._path, self._torch, self._forks = page, torch, 0
+        self._sequence: Any = None  # of nodes that this thread puts into graphs for gradients
+        self._thread = _Thread()
+        self._to_epoch = time.time_ns() - _now()
+        self.on = True
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        """Begin without records: a forked process has its parent's."""
+        self._forks += 1
+        self._lock = threading.Lock()
+        self._page: Any = None
+        self._records: dict[Any, Any] = {}
+        self._thread.busy = False
+
+    def enter(self, iterator: Any) -> Loop | None:
+        """Return the loop whose wait begins; None inside of another wait of this thread, which has it in it."""
+        if self._thread.busy:
+            return None
+        try:
+            loop: Loop | None = iterator.__dict__.get("_trainlaunch_wait")
+            if loop is None or loop.forks != self._forks:
+                loop = iterator.__dict__["_trainlaunch_wait"] = self._loop(self._guessed())
+            elif loop.batches and loop.phase != TRAINS:
+                self._judge(loop)
+            elif loop.batches == 1 and self._sequence() == loop.sequence:
+                self._move(loop, self._guessed(trains=False))
+            self._thread.busy = True
+            loop.entered = _now()
+            loop.numbers[SINCE] = loop.entered + self._to_epoch
+        except Exception:
+            self._void()
+            return None
+        return loop
+
+    def leave(self, loop: Loop, *, batch: bool) -> None:
+        """Note that it is over, with a batch or with the loop's end."""
+        now = _now()
+        self._thread.busy = False
+        try:
+            if loop.forks != self._forks:
+                return  # a process that was forked meanwhile
+            self._add(loop, now - loop.entered, first=loop.begins)
+            numbers = loop.numbers
+            numbers[SINCE], numbers[LATEST] = 0, now + self._to_epoch
+            loop.begins = not batch
+            if batch:
+                loop.batches += 1
+                numbers[BATCHES] += 1
+                loop.sequence = self._sequence()
+        except Exception:
+            self._void()
+
+    def start(self, iter_of: Any, loader: Any, kind: type) -> Any:
+        """Return a loader's iterator, of that kind or a wrapper of one: what it took belongs to its first batch."""
+        self._thread.timed, begun = self._thread.busy, _now()
+        iterator = iter_of(loader)
+        if not self._thread.timed and isinstance(iterator, kind):
+            self._thread.timed = True  # a class derived from DataLoader has DataLoader's own in it
+            self._started(iterator, _now() - begun)
+        return iterator
+
+    def _started(self, iterator: Any, took: int) -> None:
+        try:
+            iterator.__dict__["_trainlaunch_wait"] = loop = self._loop(self._guessed())
+            self._add(loop, took, first=True)
+        except Exception:
+            self._void()
+
+    def _add(self, loop: Loop, took: int, *, first: bool) -> None:
+        loop.waited += took
+        loop.numbers[WAITED] += took
+        if first:
+            loop.first += took
+            loop.numbers[FIRST] += took
+
+    def _guessed(self, *, trains: bool | None = None) -> int:
+        """Return what the next batches are for, as far as this thread and its grad mode tell."""
+        if threading.current_thread() is not threading.main_thread() and not self._thread.trained:
+            return ASIDE
+        return TRAINS if (self._torch.is_grad_enabled() if trains is None else trains) else EVALUATES
+
+    def _judge(self, loop: Loop) -> None:
+        """A loop between whose batches this thread builds a graph for gradients is one that trains."""
+        if self._sequence() != loop.sequence:
+            self._thread.trained = True
+            self._move(loop, TRAINS)
+
+    def _move(self, loop: Loop, phase: int) -> None:
+        """Move what a loop has added to the record of another phase."""
+        if phase == loop.phase:
+            return
+        old, loop.phase, loop.numbers = loop.numbers, phase, self._numbers(loop.place, phase)
+        for number, value in ((BATCHES, loop.batches), (WAITED, loop.waited), (FIRST, loop.first)):
+            old[number] -= value
+            loop.numbers[number] += value
+        loop.numbers[BEGUN] = min(loop.numbers[BEGUN], old[BEGUN])
+        loop.numbers[LATEST] = max(loop.numbers[LATEST], old[LATEST])
+
+    def _loop(self, phase: int) -> Loop:
+        if self._sequence is None:  # torch is imported by now
+            self._sequence = getattr(self._torch._C._autograd, "_get_sequence_nr", None) or self._grad_mode
+        place = caller()
+        return Loop(self._forks, place, phase, self._numbers(place, phase))
+
+    def _grad_mode(self) -> int:
+        """Return another number each time where gradients are on: what an old torch tells."""
+        return _now() if self._torch.is_grad_enabled() else 0
+
+    def _numbers(self, place: str, phase: int) -> Any:
+        """Return the numbers of a record, taken where this process has none of it yet. Raises OSError."""
+        with self._lock:
+            found = self._records.get((place, phase))
+            if found is None:
+                found = self._records[place, phase] = self._taken(place, phase)
+            return found
+
+    def _taken(self, place: str, phase: int) -> Any:
+        with open(self._path, "a+b") as own:
+            fcntl.lockf(own, fcntl.LOCK_EX)  # until it is closed
+            if self._page is None:
+                self._page = _mapped(own)
+            for at in range(0, RECORD * RECORDS, RECORD):
+                numbers = self._page[at : at + PLACE].cast("q")
+                if not numbers[PID]:
+                    text = place.encode(errors="replace")[-(RECORD - PLACE) :]
+                    self._page[at + PLACE : at + PLACE + len(text)] = text
+                    now = time.time_ns()
+                    numbers[RANK], numbers[PHASE], numbers[BEGUN], numbers[LATEST] = rank(), phase, now, now
+                    numbers[PID] = os.getpid()
+                    return numbers
+        return memoryview(bytearray(PLACE)).cast("q")  # the page is full, which its reader sees
+
+    def _void(self) -> None:
+        self.on = False
+        for numbers in self._records.values():
+            numbers[PHASE] = 0
+
+
+def _mapped(own: Any) -> memoryview:
+    """Return the page of an open file, which others have locked out. Raises OSError."""
+    if own.seek(0, os.SEEK_END) < RECORD * RECORDS:  # written, as a hole of a full /dev/shm kills who maps it
+        own.write(bytes(RECORD * RECORDS))
+        own.flush()
+    return memoryview(mmap.mmap(own.fileno(), RECORD * RECORDS))
+
+
+def install() -> None:
+    """Make every DataLoader's iterator note its waits; a page without records says that none was iterated.
+
+    Nobody need have asked for it, so nothing is said where it can't be.
+    """
+    import torch
+    from torch.utils.data import dataloader
+
+    with contextlib.suppress(Exception):
+        with open(PAGE, "a+b") as own:
+            fcntl.lockf(own, fcntl.LOCK_EX)
+            _mapped(own)
+        waits, worker = DataWait(PAGE, torch), dataloader.get_worker_info
+        _follow_batches(dataloader._BaseDataLoaderIter, waits, worker)
+        _follow_starts(dataloader.DataLoader, dataloader._BaseDataLoaderIter, waits, worker)
+
+
+def _follow_batches(base: Any, waits: DataWait, worker: Any) -> None:
+    take = base.__next__
+
+    @functools.wraps(take)
+    def __next__(self: Any) -> Any:  # noqa: N807
+        loop = waits.enter(self) if waits.on and worker() is None else None
+        if loop is None:
+            return take(self)
+        came = False
+        try:
+            batch = take(self)
+            came = True
+            return batch
+        finally:
+            waits.leave(loop, batch=came)
+
+    base.__next__ = __next__
+
+
+def _follow_starts(loaders: Any, base: Any, waits: DataWait, worker: Any) -> None:
+    """Time `__iter__` of DataLoader and of classes derived from it later, as torchdata's is: it starts workers."""
+
+    def wrap(owner: Any) -> None:
+        start = owner.__dict__.get("__iter__")
+        if start is None:
+            return
+
+        @functools.wraps(start)
+        def __iter__(self: Any) -> Any:  # noqa: N807
+            return waits.start(start, self, base) if waits.on and worker() is None else start(self)
+
+        owner.__iter__ = __iter__
+
+    own = loaders.__dict__.get("__init_subclass__")
+
+    def init_subclass(cls: Any, **named: Any) -> None:
+        if own is None:
+            super(loaders, cls).__init_subclass__(**named)
+        else:
+            own.__func__(cls, **named)
+        wrap(cls)
+
+    loaders.__init_subclass__ = classmethod(init_subclass)  # type: ignore[arg-type]
+    wrap(loaders)
