@@ -53,7 +53,9 @@ REMARKS: tuple[PlanRule, ...] = (
 )
 
 MAX_SCRIPT_BYTES = MIB
-_REQUIRES = re.compile(rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True""")  # a positional, or one stated so
+_REQUIRES = re.compile(  # a positional argument, one stated so, or a signature whose parameters are
+    rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True|click\.argument|typer|fire\.Fire|HfArgumentParser|TrlParser"""
+)
 
 # Codes of rules that are gone, which policies may still name: a code is never given to another rule.
 RETIRED = frozenset({"TL403"})

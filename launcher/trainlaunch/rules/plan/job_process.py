@@ -47,7 +47,10 @@ def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
 def _given(option: Option, words: tuple[str, ...]) -> bool:
     """Whether a command may state an option: by a name, by the beginning of one, as a parser takes it, or in a file."""
     heads = [each.partition("=")[0] for each in words if each.startswith("-") and len(each) > 1]
-    if any(each.startswith("@") for each in words):
+    plain = [each for each in words if not each.startswith("-")]
+    if any(each.startswith("@") or each.endswith((".json", ".yaml", ".yml")) for each in plain):
+        return True
+    if option.by_position and plain:
         return True
     return any(
         name.startswith(head) or (len(name) == 2 and head.startswith(name)) for name in option.names for head in heads
