@@ -45,25 +45,27 @@ class DraftOptions:
         ids = (self.gpus or "").split(",")
         return len(ids) if len(ids) > 1 else int(ids[0]) if ids[0].isdecimal() else 0
 
-    @property
-    def workers_certain(self) -> bool:
-        """Whether the plan gives auto loaders at least one worker: a GPU job, or at least 4 CPUs."""
+    def workers_certain(self, ranks: int) -> bool | None:
+        """Whether the plan gives auto loaders at least one worker: a GPU job, or 4 CPUs for each rank; None unknown."""
+        if self.gpus not in {None, "0"}:
+            return True
         try:
-            return self.gpus not in {None, "0"} or parse_cpus(self.cpus or "0") >= 4000
+            return None if self.cpus is None else parse_cpus(self.cpus) >= 4000 * ranks
         except UnreadableValue:
-            return False
+            return None
 
 
 def draft(asked: DraftOptions, facts: ScriptFacts | None = None) -> str:
     """Return a job file that `trainlaunch plan` accepts, as long as the flags' values are right."""
-    tokens = token_options(facts, workers_certain=asked.workers_certain) if facts else {}
+    certain = asked.workers_certain(_rank_count(asked, facts))
+    tokens = token_options(facts, workers_certain=bool(certain)) if facts else {}
     parts = [
         _head(asked, facts),
         _command(asked, facts, tokens),
         _mounts(asked),
         _resources(asked, facts),
         _ranks(asked, facts),
-        data_loader_block(facts, workers_certain=asked.workers_certain),
+        data_loader_block(facts, workers_certain=certain),
         _kubernetes(asked),
     ]
     return "\n".join(line for part in parts for line in part) + "\n"
@@ -185,13 +187,12 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
     elif facts.starts_ranks:
         yield from _started_ranks(asked, facts)
     elif facts.distributed:
-        count = asked.gpu_count
         yield from comment_lines(
             f"{facts.distributed} joins the processes that a launcher starts. This block starts that many with "
             "torchrun, in front of the same command:"
         )
-        certain = facts.needs_launcher or count > 1
-        number = count if certain and count else 2
+        certain = facts.needs_launcher or asked.gpu_count > 1
+        number = _rank_count(asked, facts) if certain else 2
         yield f"{'' if certain else '# '}torchrun: {{nproc_per_node: {number}}}"
     elif asked.gpu_count > 1:
         yield "ranks_per_container: 1 # the training processes"
@@ -200,6 +201,17 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
             "Once it does (torch.distributed, Accelerate), write instead of that line: "
             f"torchrun: {{nproc_per_node: {asked.gpu_count}}}"
         )
+
+
+def _rank_count(asked: DraftOptions, facts: ScriptFacts | None) -> int:
+    """Return the ranks that the draft states, where it states some; a launcher that must be there starts at least 2."""
+    if facts is None:
+        return 1
+    if facts.starts_ranks:
+        return facts.ranks or 1
+    if facts.distributed and (facts.needs_launcher or asked.gpu_count > 1):
+        return asked.gpu_count or 2
+    return 1
 
 
 def _started_ranks(asked: DraftOptions, facts: ScriptFacts) -> Iterator[str]:

@@ -9,7 +9,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from trainlaunch.script.options import takes_auto, token_options
-from trainlaunch.script.script_facts import AUTO, KNOWN, OVERRIDE, UNKNOWN, VARIABLE, Loader, ScriptFacts, Turns, Value
+from trainlaunch.script.script_facts import (
+    AUTO,
+    GUARDED,
+    KNOWN,
+    OVERRIDE,
+    UNKNOWN,
+    VARIABLE,
+    Loader,
+    ScriptFacts,
+    Turns,
+    Value,
+)
 
 _OF_WORKERS = frozenset({"prefetch_factor", "persistent_workers", "timeout"})
 _CONTEXTS = {"fork", "spawn", "forkserver"}
@@ -36,7 +47,7 @@ class DraftLine:
         return [f"# {line}" for line in textwrap.wrap(self.comment, 106, break_long_words=False)]
 
 
-def data_loader_block(facts: ScriptFacts | None, *, workers_certain: bool) -> list[str]:
+def data_loader_block(facts: ScriptFacts | None, *, workers_certain: bool | None) -> list[str]:
     """Return the lines of the block; all are comments where nothing is known."""
     loaders = facts.loaders if facts else ()
     shared = _shared(facts) if facts else []
@@ -107,7 +118,7 @@ def _shared(facts: ScriptFacts) -> list[DraftLine]:
     return [DraftLine(field, value, "as the script sets it") for field, value in found.items()]
 
 
-def _lines(loader: Loader, *, workers_certain: bool) -> Iterator[DraftLine]:
+def _lines(loader: Loader, *, workers_certain: bool | None) -> Iterator[DraftLine]:
     readers: dict[str, Callable[[Loader, Value], DraftLine | None]] = {
         "batch_size": _batch_size,
         "num_workers": _num_workers,
@@ -125,10 +136,15 @@ def _lines(loader: Loader, *, workers_certain: bool) -> Iterator[DraftLine]:
             line = read(loader, loader.settings[field])
             if line is not None:
                 yield line
-    needs = [each for each in ("prefetch_factor", "persistent_workers") if loader.settings.get(each, _NONE).number]
+    stated = {each: loader.settings.get(each, _NONE) for each in ("prefetch_factor", "persistent_workers")}
+    needs = [name for name, value in stated.items() if value.number and value.text != GUARDED]
     if needs and takes_auto(loader) and not workers_certain:
-        words = f"{loader.place} passes {' and '.join(needs)}, which torch refuses without workers; a CPU-only job with"
-        yield DraftLine("", None, f"{words} fewer than 4 CPUs gets 0 workers: state num_workers: 1 there")
+        words = f"{loader.place} passes {' and '.join(needs)}, which torch refuses without workers"
+        if workers_certain is False:
+            yield DraftLine("num_workers", "1", f"{words}; so few CPUs would get 0")
+        else:
+            words = f"{words}; a CPU-only job with fewer than 4 CPUs gets 0 workers: state num_workers: 1 there"
+            yield DraftLine("", None, words)
 
 
 _NONE = Value(KNOWN)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from trainlaunch.script.program import Program
 from trainlaunch.script.resolve import Scope
-from trainlaunch.script.script_facts import KNOWN, UNKNOWN, UNSTATED, Loader, Value
+from trainlaunch.script.script_facts import GUARDED, KNOWN, UNKNOWN, UNSTATED, Loader, Value
 from trainlaunch.script.source import Function, PythonSource
 
 _POSITIONS = (
@@ -119,7 +119,10 @@ def _setting(scope: Scope, name: str, node: ast.expr) -> Value:
         return collate(scope.source, node)
     if name == "batch_size":
         return replace(scope, by_default=True).value(node)
-    return scope.value(_with_workers(node) if name in {"persistent_workers", "prefetch_factor"} else node)
+    if name in {"persistent_workers", "prefetch_factor"}:
+        guarded = _with_workers(node)
+        return replace(scope.value(guarded), text=GUARDED) if guarded is not node else scope.value(node)
+    return scope.value(node)
 
 
 def _with_workers(node: ast.expr) -> ast.expr:

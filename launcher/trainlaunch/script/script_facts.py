@@ -9,6 +9,7 @@ from trainlaunch.script.packages import Start
 
 KNOWN, OPTION, AUTO, VARIABLE, UNKNOWN = "known", "option", "auto", "variable", "unknown"
 OVERRIDE, CONFIG = "override", "config"
+GUARDED = "where there are workers"  # the text of a setting that a call makes only then
 UNSTATED = "torch's default"  # the text of a setting that a call leaves to torch
 
 

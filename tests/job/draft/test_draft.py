@@ -188,9 +188,11 @@ def test_an_option_that_the_script_changes_gets_no_token(tmp_path: Path) -> None
 def test_prefetch_is_passed_only_where_workers_are_certain(tmp_path: Path) -> None:
     """Torch refuses a prefetch factor without workers, and a small CPU-only job gets none."""
     assert "{prefetch_factor}" not in drafted(SCRIPTS / "ddp.py", cpus="2")
-    assert "fewer than 4 CPUs gets 0" in " ".join(drafted(SCRIPTS / "ddp.py", cpus="2").replace("#", "").split())
+    assert "num_workers: 1 # ddp.py:" in drafted(SCRIPTS / "ddp.py", cpus="2")
+    assert "fewer than 4 CPUs gets 0" in " ".join(drafted(SCRIPTS / "ddp.py").replace("#", "").split())
     assert "--prefetch_factor={prefetch_factor}" in drafted(SCRIPTS / "ddp.py", gpus="1")
-    assert "--prefetch_factor={prefetch_factor}" in drafted(SCRIPTS / "ddp.py", cpus="4")
+    assert "--prefetch_factor={prefetch_factor}" in drafted(SCRIPTS / "ddp.py", cpus="8")
+    assert "{prefetch_factor}" not in drafted(SCRIPTS / "ddp.py", cpus="4")  # one CPU of two ranks each is too few
 
 
 def test_distributed_use_suggests_the_torchrun_block() -> None:
