@@ -82,6 +82,13 @@ def script_rules() -> tuple[PlanRule, ...]:
     return (job_process.required_argument_missing,)
 
 
+def start_rules() -> tuple[PlanRule, ...]:
+    """Return the rules of a job that is about to start from its own folder; a plan may be made of a copy elsewhere."""
+    from trainlaunch.rules.plan import job_process
+
+    return (job_process.script_not_mounted,)
+
+
 def measured_rules() -> tuple[PlanRule, ...]:
     """Return the rules of a plan whose lock has measurements; most have none."""
     from trainlaunch.rules.plan import measurements
@@ -119,6 +126,7 @@ def plan_rules() -> tuple[PlanRule, ...]:
         *device_rules(),
         *shell_rules(),
         *script_rules(),
+        *start_rules(),
     )
 
 
@@ -153,6 +161,14 @@ def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     if errors_among(found):
         raise JobFileRejected(found)
     return found
+
+
+def check_start(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
+    """Return what `check_plan` does; what would end the job at once is an error here as well."""
+    found = apply_severities(_found(start_rules(), plan), plan.job.policy)
+    if errors_among(found):
+        raise JobFileRejected(found)
+    return check_plan(plan)
 
 
 def _may_require_arguments(job: JobSpec) -> bool:

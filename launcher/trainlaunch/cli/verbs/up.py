@@ -18,7 +18,7 @@ from trainlaunch.cli.output.run_output import Screen, teller
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
-from trainlaunch.rules import check_plan
+from trainlaunch.rules import check_start
 from trainlaunch.run.base.console import Console
 from trainlaunch.run.base.store import Starting
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     refuse_place_elsewhere(args, plan.target)
     if plan.job.patch is not None:
         _verify_patch(plan)
-    say_findings(check_plan(plan), streams)
+    say_findings(check_start(plan), streams)
     say_unsized(plan, streams)
     screen = Screen(streams)
     console = Console(screen.out, screen.err, screen.say, lambda _: "", screen.leave, lambda: screen.left)
