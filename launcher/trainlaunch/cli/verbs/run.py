@@ -7,9 +7,11 @@ import shlex
 import signal
 from pathlib import Path
 
+from trainlaunch.cli.arguments.job_arguments import JOB_OUTPUT_ARGUMENT
 from trainlaunch.cli.arguments.run_argument import opened_store
 from trainlaunch.cli.arguments.verb_table import ArgumentGroup, Usage, argument
 from trainlaunch.cli.output.command_output import Hidden, first_lines, teller_of_command
+from trainlaunch.cli.output.run_document import beside_document, with_document
 from trainlaunch.cli.output.run_output import Screen
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.diagnostics import Diagnostic
@@ -33,6 +35,7 @@ USAGE = Usage(
     arguments=(
         argument("command", nargs="*", metavar="COMMAND", help="the command, behind --; its words arrive as they are"),
         argument("-d", "--detach", action="store_true", help="start it without a terminal and return; print its name"),
+        JOB_OUTPUT_ARGUMENT,
         argument("-q", "--quiet", action="store_true", help="say nothing of ours unless something is wrong"),
         ArgumentGroup(
             (
@@ -79,8 +82,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     planned = command_plan(command, asked, stated_variables(args.env, args.env_file), run_id)
     for line in () if args.quiet else first_lines(planned, run_id):
         streams.say(line)
-    terminal = None if args.detach else CallerTerminal()
-    screen = Screen(streams, is_raw=lambda: terminal is not None and terminal.is_raw)
+    shown = beside_document(streams) if args.output == "json" else streams
+    terminal = None if args.detach or shown is not streams else CallerTerminal()
+    screen = Screen(shown, is_raw=lambda: terminal is not None and terminal.is_raw)
     how = Starting(
         typed=shlex.join(["trainlaunch", *args.words]),
         detach=args.detach,
@@ -89,7 +93,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         terminal=terminal,
         run=run_id,
     )
-    tell = teller_of_command(planned, run_id, screen, streams, quiet=args.quiet)
+    tell = teller_of_command(planned, run_id, screen, shown, quiet=args.quiet)
+    if shown is not streams:
+        tell = with_document(tell, planned.plan, streams, run_id)
     with opened_store(argparse.Namespace(context=None, namespace=None), (planned.plan.target,)) as store:
         return store.start(planned.plan, _console(screen, terminal), how, tell)
 

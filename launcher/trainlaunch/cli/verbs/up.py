@@ -6,6 +6,7 @@ import argparse
 import shlex
 
 from trainlaunch.cli.arguments.job_arguments import (
+    JOB_OUTPUT_ARGUMENT,
     KIND_ARGUMENT,
     job_arguments,
     plan_of,
@@ -14,6 +15,7 @@ from trainlaunch.cli.arguments.job_arguments import (
 )
 from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS, refuse_place_elsewhere, store_of_plan
 from trainlaunch.cli.arguments.verb_table import Usage, argument
+from trainlaunch.cli.output.run_document import beside_document, with_document
 from trainlaunch.cli.output.run_output import Screen, teller
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -37,6 +39,7 @@ USAGE = Usage(
         *job_arguments(usual=True),
         KIND_ARGUMENT,
         argument("-d", "--detach", action="store_true", help="start it and return; print its name"),
+        JOB_OUTPUT_ARGUMENT,
         *PLACE_ARGUMENTS,
         argument(
             "--share-gpus",
@@ -63,7 +66,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         _verify_patch(plan)
     say_findings(check_start(plan), streams)
     say_unsized(plan, streams)
-    screen = Screen(streams)
+    shown = beside_document(streams) if args.output == "json" else streams
+    screen = Screen(shown)
     console = Console(screen.out, screen.err, screen.say, lambda _: "", screen.leave, lambda: screen.left)
     how = Starting(
         typed=shlex.join(["trainlaunch", *args.words]),
@@ -73,7 +77,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         stop_on_interrupt=args.stop_on_interrupt,
     )
     with store_of_plan(args, plan) as store:
-        return store.start(plan, console, how, teller(store, plan.job.name, screen, streams))
+        tell = teller(store, plan.job.name, screen, shown)
+        return store.start(plan, console, how, with_document(tell, plan, streams) if shown is not streams else tell)
 
 
 def _verify_patch(plan: LaunchPlan) -> None:
