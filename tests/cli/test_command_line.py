@@ -128,7 +128,7 @@ def test_all_errors_of_a_file_come_at_once(trainlaunch: Runs, tmp_path: Path, ve
 def test_set_overrides_one_invocation_and_plan_shows_it(trainlaunch: Runs, tmp_path: Path) -> None:
     """--set is last in the precedence and visible as an origin."""
     job = write_job(tmp_path, data_loader={"num_workers": 1, "collate": "none"})
-    done = trainlaunch("plan", str(job), "--set", "data_loader.num_workers=3")
+    done = trainlaunch("plan", str(job), "--why", "--set", "data_loader.num_workers=3")
     assert re.search(r"num_workers +3 ", done.stdout)
     assert "--set" in done.stdout
 
@@ -300,3 +300,24 @@ def test_help_shows_the_verbs_in_groups(trainlaunch: Runs) -> None:
     ]
     assert places == sorted(places)
     assert shown.index("start here:") < places[0] < shown.index("with a job file:") < shown.index("measure:")
+
+
+def test_a_plan_is_eight_lines_of_at_most_a_hundred_characters(trainlaunch: Runs, tmp_path: Path) -> None:
+    """What is decided and who decides the workers; how each number follows is asked for by --why."""
+    loader = "from torch.utils.data import DataLoader\nDataLoader([], 2, num_workers=3)\n"
+    (tmp_path / "train.py").write_text(loader)
+    mounts = [{"type": "bind", "source": ".", "target": "/workspace"}]
+    resources, loaders = {"cpus": 2, "memory": "2Gi"}, {"batch_size": 2, "num_workers": 3}
+    fields = {"working_dir": "/workspace", "mounts": mounts, "resources": resources, "data_loader": loaders}
+    write_job(tmp_path, **fields)
+    done = trainlaunch("plan", "job.yaml", cwd=tmp_path)
+    rows = dict(each.split(maxsplit=1) for each in done.stdout.splitlines())
+    assert list(rows) == ["job", "/dev/shm", "memory", "workers", "threads", "GPUs", "checks", "findings"]
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert rows["workers"] == "3 per loader; train.py:2 states 3"
+    assert rows["findings"].startswith("1 warning, 1 note, below")
+    assert "/dev/shm  1Gi, a cap: what the DataLoaders need is unknown" in done.stdout
+    write_job(tmp_path, **fields | {"data_loader": loaders | {"sample": {"shape": [4], "dtype": "float32"}}})
+    (need,) = re.findall(r"needs ([\d.]+ \w+) in", trainlaunch("plan", "job.yaml", cwd=tmp_path).stdout)
+    refused = trainlaunch("plan", "job.yaml", "--set", "shm_size=64k", cwd=tmp_path)
+    assert f"shm_size 64Ki is below the {need} that the DataLoaders need" in refused.stderr

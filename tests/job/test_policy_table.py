@@ -53,7 +53,7 @@ def test_the_example_of_the_page_is_a_policy(trainlaunch: Runs, tmp_path: Path) 
         f"name: job\nimage: pytorch/pytorch@sha256:{'0' * 64}\ncommand: [python, train.py]\n"
         'labels: {team: vision, cost-center: "1234"}\nresources: {cpus: 8, memory: 32Gi, gpus: 1}\n'
     )
-    done = trainlaunch("plan", "job.yaml", cwd=tmp_path)
+    done = trainlaunch("plan", "job.yaml", "--why", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "\npull_policy         always     = default of the policy" in done.stdout
 

@@ -317,7 +317,7 @@ def test_a_stated_number_of_workers_wins_over_tune(tmp_path: Path) -> None:
 def test_plan_says_that_a_probe_was_used(trainlaunch: Runs, tmp_path: Path) -> None:
     """With the lock's line, the script's, and what was measured; JSON says fresh or stale."""
     job_file = probed(tmp_path)
-    done = trainlaunch("plan", str(job_file))
+    done = trainlaunch("plan", str(job_file), "--why")
     assert "measured on docker with torch 2.9.1" in done.stdout
     assert "train at train.py:48: 2 tensors, 2 held" in done.stdout
     assert f"{tmp_path}/job.lock.yaml:13 (lock)" in done.stdout

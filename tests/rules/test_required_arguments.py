@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.plan import make_plan
-from trainlaunch.rules.plan.job_process import required_argument_missing
+from trainlaunch.rules.plan.job_process import required_argument_missing, script_not_mounted
 
 from tests.jobs import job_with
 from tests.rules.test_deciding_workers import job_of
@@ -48,3 +48,26 @@ def test_what_may_be_given_is_no_error(tmp_path: Path, script: str, words: list[
     """A refusal of a command that runs would be worse than none."""
     job = job_with(tmp_path, **job_of(tmp_path, script, words))
     assert not list(required_argument_missing.check(make_plan(job)))
+
+
+@pytest.mark.parametrize(
+    ("command", "there", "found"),
+    [
+        (["python", "train.py"], "src/train.py", False),
+        (["python", "trian.py"], "src/train.py", True),
+        (["torchrun", "src/train.py"], "src/train.py", True),
+        (["python", "/opt/app/train.py"], "src/other.py", False),
+        (["python", "-m", "mine.train"], "src/other.py", False),
+        (["sh", "-c", "cd sub && python train.py"], "src/other.py", False),
+        (["python", "train.py"], "elsewhere/train.py", False),
+    ],
+)
+def test_a_script_that_the_mounted_folder_has_not_is_an_error(
+    tmp_path: Path, command: list[str], there: str, found: bool
+) -> None:
+    """What is in the image, or in a folder that isn't on this machine, is unknown."""
+    (tmp_path / there).parent.mkdir()
+    (tmp_path / there).write_text("")
+    mounts = [{"type": "bind", "source": "./src", "target": "/workspace"}]
+    job = job_with(tmp_path, command=command, working_dir="/workspace", mounts=mounts)
+    assert [each.code for each in script_not_mounted.check(make_plan(job))] == ["TL218"] * found

@@ -80,7 +80,7 @@ def _lines(options: CommandOptions, facts: ScriptFacts | None) -> Iterator[str]:
     if options.ranks is not None:
         yield f"ranks_per_container: {options.ranks}"
     if facts is not None and facts.loaders:
-        yield from data_loader_block(facts, workers_certain=False)
+        yield from data_loader_block(facts, workers_certain=None)
 
 
 def _container_lines(container: ContainerOptions) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.init.loader_text import data_loader_block
 from trainlaunch.job.fields.table import JOB, named
-from trainlaunch.script.options import arguments, token_options, token_variables
+from trainlaunch.script.options import arguments, token_options, token_overrides, token_variables
 from trainlaunch.script.script_facts import Option, ScriptFacts
 from trainlaunch.units import UnreadableValue, parse_cpus
 from trainlaunch.yamltree.emitter import yaml_string
@@ -45,25 +45,27 @@ class DraftOptions:
         ids = (self.gpus or "").split(",")
         return len(ids) if len(ids) > 1 else int(ids[0]) if ids[0].isdecimal() else 0
 
-    @property
-    def workers_certain(self) -> bool:
-        """Whether the plan gives auto loaders at least one worker: a GPU job, or at least 4 CPUs."""
+    def workers_certain(self, ranks: int) -> bool | None:
+        """Whether the plan gives auto loaders at least one worker: a GPU job, or 4 CPUs for each rank; None unknown."""
+        if self.gpus not in {None, "0"}:
+            return True
         try:
-            return self.gpus not in {None, "0"} or parse_cpus(self.cpus or "0") >= 4000
+            return None if self.cpus is None else parse_cpus(self.cpus) >= 4000 * ranks
         except UnreadableValue:
-            return False
+            return None
 
 
 def draft(asked: DraftOptions, facts: ScriptFacts | None = None) -> str:
     """Return a job file that `trainlaunch plan` accepts, as long as the flags' values are right."""
-    tokens = token_options(facts, workers_certain=asked.workers_certain) if facts else {}
+    certain = asked.workers_certain(_rank_count(asked, facts))
+    tokens = token_options(facts, workers_certain=bool(certain)) if facts else {}
     parts = [
         _head(asked, facts),
         _command(asked, facts, tokens),
         _mounts(asked),
         _resources(asked, facts),
         _ranks(asked, facts),
-        data_loader_block(facts, workers_certain=asked.workers_certain),
+        data_loader_block(facts, workers_certain=certain),
         _kubernetes(asked),
     ]
     return "\n".join(line for part in parts for line in part) + "\n"
@@ -104,24 +106,32 @@ def _head(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
 
 
 def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, list[Option]]) -> Iterator[str]:
-    if tokens:
-        *others, last = (f"{{{token}}}" for token in tokens)
+    overrides = token_overrides(facts) if facts else []
+    named = [*tokens, *(each.partition("{")[2].rstrip("}") for each in overrides)]
+    if named:
+        *others, last = (f"{{{token}}}" for token in dict.fromkeys(named))
         become = (
             f"{', '.join(others)} and {last} become the planned values"
             if others
             else f"{last} becomes the planned value"
         )
         yield from comment_lines(f"{become} inside the container.")
-    argv = ["python", asked.program, *arguments(tokens)]
+    argv = ["python", *_program(asked.program), *arguments(tokens), *overrides]
     yield f"command: [{', '.join(scalar(each) for each in argv)}]"
     if facts is None:
         yield from comment_lines(
             'Pass the planned values to the script\'s own options, like "--workers={num_workers}".'
         )
         return
-    variables = ", ".join(f'{name}: "{token}"' for name, token in token_variables(facts).items())
+    variables = [f'{name}: "{token}"' for name, token in token_variables(facts).items()]
+    told = "which the script reads"
+    if facts.start is not None and facts.start.path:
+        variables.append(f"PYTHONPATH: {WORKSPACE}/{facts.start.path}")
+        told = (
+            "which has modules that the script imports" if len(variables) == 1 else f"{told}, as Python does the path"
+        )
     if variables:
-        yield f"env: {{{variables}}} # which the script reads"
+        yield f"env: {{{', '.join(variables)}}} # {told}"
     given = {each.dest for options in tokens.values() for each in options}
     left = [each for each in facts.options if each.dest not in given]
     required = [each.flag or each.dest for each in left if each.required]
@@ -134,6 +144,11 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
         yield from comment_lines(f"Its other options and their defaults: {', '.join(rest[:_MAX_OPTIONS])}{more}.")
     for note in facts.notes:
         yield from comment_lines(note)
+
+
+def _program(program: str) -> list[str]:
+    """Return the words that run a file, or a module that is named behind -m."""
+    return program.split(" ", 1) if program.startswith("-m ") else [program]
 
 
 def _mounts(asked: DraftOptions) -> Iterator[str]:
@@ -170,21 +185,14 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
     elif facts is None:
         return
     elif facts.starts_ranks:
-        if facts.ranks is not None:
-            yield f"ranks_per_container: {facts.ranks} # {facts.starts_ranks} starts that many processes itself"
-        else:
-            yield from comment_lines(
-                f"{facts.starts_ranks} starts one process per GPU itself; where their number is not that of the GPUs, "
-                "say ranks_per_container: 2."
-            )
+        yield from _started_ranks(asked, facts)
     elif facts.distributed:
-        count = asked.gpu_count
         yield from comment_lines(
             f"{facts.distributed} joins the processes that a launcher starts. This block starts that many with "
             "torchrun, in front of the same command:"
         )
-        certain = facts.needs_launcher or count > 1
-        number = count if certain and count else 2
+        certain = facts.needs_launcher or asked.gpu_count > 1
+        number = _rank_count(asked, facts) if certain else 2
         yield f"{'' if certain else '# '}torchrun: {{nproc_per_node: {number}}}"
     elif asked.gpu_count > 1:
         yield "ranks_per_container: 1 # the training processes"
@@ -192,6 +200,37 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
             f"Nothing in the script starts or joins several processes, so it trains on one of {asked.gpu_count} GPUs. "
             "Once it does (torch.distributed, Accelerate), write instead of that line: "
             f"torchrun: {{nproc_per_node: {asked.gpu_count}}}"
+        )
+
+
+def _rank_count(asked: DraftOptions, facts: ScriptFacts | None) -> int:
+    """Return the ranks that the draft states, where it states some; a launcher that must be there starts at least 2."""
+    if facts is None:
+        return 1
+    if facts.starts_ranks:
+        return facts.ranks or 1
+    if facts.distributed and (facts.needs_launcher or asked.gpu_count > 1):
+        return asked.gpu_count or 2
+    return 1
+
+
+def _started_ranks(asked: DraftOptions, facts: ScriptFacts) -> Iterator[str]:
+    """Yield what the job says of ranks that its script starts itself."""
+    starter = facts.starts_ranks.partition(": ")[2]
+    if facts.ranks is not None:
+        told = f"the default of {facts.ranks_option}, which " if facts.ranks_option else ""
+        does = "follows" if told else "starts that many processes itself"
+        yield f"ranks_per_container: {facts.ranks} # {told}{facts.starts_ranks} {does}"
+    else:
+        yield from comment_lines(
+            f"{facts.starts_ranks} starts one process per GPU itself; where their number is not that of the GPUs, "
+            "say ranks_per_container: 2."
+        )
+    if starter == "Ray Train":
+        yield from comment_lines(
+            "Ray's workers are those ranks where the script starts Ray in this container; a cluster has them "
+            "elsewhere, where this file doesn't reach. Ray also keeps objects in /dev/shm, by default up to 30 % of "
+            "the memory: shm_extra: [{name: ray, size: 2Gi}], and ray.init(object_store_memory=…) for the same."
         )
 
 

@@ -9,7 +9,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from trainlaunch.script.options import takes_auto, token_options
-from trainlaunch.script.script_facts import AUTO, KNOWN, OPTION, VARIABLE, Loader, ScriptFacts, Turns, Value
+from trainlaunch.script.script_facts import (
+    AUTO,
+    GUARDED,
+    KNOWN,
+    OVERRIDE,
+    UNKNOWN,
+    VARIABLE,
+    Loader,
+    ScriptFacts,
+    Turns,
+    Value,
+)
 
 _OF_WORKERS = frozenset({"prefetch_factor", "persistent_workers", "timeout"})
 _CONTEXTS = {"fork", "spawn", "forkserver"}
@@ -36,7 +47,7 @@ class DraftLine:
         return [f"# {line}" for line in textwrap.wrap(self.comment, 106, break_long_words=False)]
 
 
-def data_loader_block(facts: ScriptFacts | None, *, workers_certain: bool) -> list[str]:
+def data_loader_block(facts: ScriptFacts | None, *, workers_certain: bool | None) -> list[str]:
     """Return the lines of the block; all are comments where nothing is known."""
     loaders = facts.loaders if facts else ()
     shared = _shared(facts) if facts else []
@@ -44,6 +55,7 @@ def data_loader_block(facts: ScriptFacts | None, *, workers_certain: bool) -> li
     common = [line for line in per_loader[0] if all(_has(lines, line) for lines in per_loader)] if per_loader else []
     body = [text for each in (*common, *shared) for text in each.text()]
     body += _by_name(facts) if facts and not loaders else []
+    body += _injected(facts) if facts else []
     body += _SAMPLE
     stated = any(not line.startswith("#") for line in body)
     if len(loaders) > 1:
@@ -106,7 +118,7 @@ def _shared(facts: ScriptFacts) -> list[DraftLine]:
     return [DraftLine(field, value, "as the script sets it") for field, value in found.items()]
 
 
-def _lines(loader: Loader, *, workers_certain: bool) -> Iterator[DraftLine]:
+def _lines(loader: Loader, *, workers_certain: bool | None) -> Iterator[DraftLine]:
     readers: dict[str, Callable[[Loader, Value], DraftLine | None]] = {
         "batch_size": _batch_size,
         "num_workers": _num_workers,
@@ -124,10 +136,15 @@ def _lines(loader: Loader, *, workers_certain: bool) -> Iterator[DraftLine]:
             line = read(loader, loader.settings[field])
             if line is not None:
                 yield line
-    needs = [each for each in ("prefetch_factor", "persistent_workers") if loader.settings.get(each, _NONE).number]
+    stated = {each: loader.settings.get(each, _NONE) for each in ("prefetch_factor", "persistent_workers")}
+    needs = [name for name, value in stated.items() if value.number and value.text != GUARDED]
     if needs and takes_auto(loader) and not workers_certain:
-        words = f"{loader.place} passes {' and '.join(needs)}, which torch refuses without workers; a CPU-only job with"
-        yield DraftLine("", None, f"{words} fewer than 4 CPUs gets 0 workers: state num_workers: 1 there")
+        words = f"{loader.place} passes {' and '.join(needs)}, which torch refuses without workers"
+        if workers_certain is False:
+            yield DraftLine("num_workers", "1", f"{words}; so few CPUs would get 0")
+        else:
+            words = f"{words}; a CPU-only job with fewer than 4 CPUs gets 0 workers: state num_workers: 1 there"
+            yield DraftLine("", None, words)
 
 
 _NONE = Value(KNOWN)
@@ -139,7 +156,9 @@ def _whole(value: object, low: int) -> bool:
 
 def _source(loader: Loader, value: Value) -> str:
     """Return where a value comes from, in words."""
-    return f"the default of {value.option.flag} ({value.option.place})" if value.option else loader.place
+    if value.option:
+        return f"the default of {value.option.flag} ({value.option.place})"
+    return value.place or loader.place
 
 
 def _ask(loader: Loader, field: str, example: str, value: Value) -> DraftLine:
@@ -171,17 +190,31 @@ def _batch_sampler(loader: Loader, value: Value) -> DraftLine | None:
 
 
 def _num_workers(loader: Loader, value: Value) -> DraftLine | None:
-    if value.kind in {AUTO, VARIABLE} or (
-        value.kind == OPTION and value.option and value.option.flag and not value.option.changed
-    ):
+    if value.kind in {AUTO, VARIABLE, OVERRIDE} or _is_opaque(value) or (value.option and value.option.flag):
         return None
     if value.kind == KNOWN and _whole(value.literal, 0):
         none = ", no worker: batches never cross /dev/shm" if value.literal == 0 else ", whatever is planned"
-        return DraftLine("num_workers", str(min(int(str(value.literal)), 4096)), f"{loader.place}{none}")
-    if value.option is not None:
-        words = f"{loader.place} takes {value.option.flag or value.option.dest}, and the script changes it;"
-        return DraftLine("num_workers", None, f"{words} say here what one process gets, like num_workers: 4")
+        number = str(min(int(str(value.literal)), 4096))
+        return DraftLine("num_workers", number, f"{value.place or loader.place}{none}")
     return _ask(loader, "num_workers", "4", value)
+
+
+def _is_opaque(value: Value) -> bool:
+    """Whether nobody can say how many workers a loader gets, so that only the planned number is certain."""
+    return value.kind == UNKNOWN or (value.option is not None and value.option.changed)
+
+
+def _injected(facts: ScriptFacts) -> Iterator[str]:
+    """Yield what gives a loader the planned number where the script makes its own from what nobody can read."""
+    for loader in facts.loaders:
+        value = loader.settings.get("num_workers", _NONE)
+        if _is_opaque(value):
+            option = value.option
+            told = f"{option.flag or option.dest}, and the script changes it" if option else value.text
+            words = f"{loader.place} takes {told}: the planned number is put in its place; env leaves it to the script"
+            yield from (f"# {line}" for line in textwrap.wrap(words, 106, break_long_words=False))
+            yield "inject: force"
+            return
 
 
 def _prefetch_factor(loader: Loader, value: Value) -> DraftLine | None:

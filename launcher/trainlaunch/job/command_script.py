@@ -93,18 +93,37 @@ def script_on_this_machine(job: JobSpec) -> Path | None:
     None where the text names none, or where it is in the image or on a claim. Nothing is read.
     """
     found = next(filter(None, map(command_script, job_commands(job))), None)
-    if found is None:
+    return next((each for each, _ in _places(job, found) if each.is_file()), None) if found else None
+
+
+def script_not_in_mount(job: JobSpec) -> tuple[Path, str] | None:
+    """Return where a job's command has its script on this machine and the path that it names, if nothing is there.
+
+    None where the folder that is mounted isn't on this machine either, or a shell may have changed into another one.
+    """
+    found = command_script(job.command or ())
+    if found is None or found.module or not found.name.endswith(".py"):
         return None
+    for path, mounted in _places(job, found):
+        if mounted is not None and mounted.is_dir() and not os.path.lexists(path):
+            return path, found.name
+    return None
+
+
+def _places(job: JobSpec, script: CommandScript) -> Iterator[tuple[Path, Path | None]]:
+    """Yield the files of this machine that a script may be, with the folder that the job mounts, if one is."""
     folder = Path(job.path).absolute().parent
     mounted = (each for each in job.mounts if each.type in {"bind", "code"} and each.source is not None)
     binds = {each.target: os.path.normpath(folder / str(each.source)) for each in mounted}
     on_host = not job.target_record.starts_container
     inside = job.working_dir or (str(folder) if on_host else None)
-    for name in found.files:
+    for name in script.files:
         path = name if name.startswith("/") else inside and posixpath.join(inside, name)
         if path is None:
             continue
         here = host_path(posixpath.normpath(path), binds)
-        if (here != path or on_host) and Path(here).is_file():
-            return Path(here)
-    return None
+        if here != path or on_host:
+            source = next(
+                (each for each in sorted(binds.values(), key=len, reverse=True) if here.startswith(each)), None
+            )
+            yield Path(here), None if source is None or here == path else Path(source)

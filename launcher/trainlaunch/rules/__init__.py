@@ -54,8 +54,9 @@ REMARKS: tuple[PlanRule, ...] = (
 )
 
 MAX_SCRIPT_BYTES = MIB
-_JUDGED = re.compile(  # a positional argument, or one stated so; how workers start
-    rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True|set_start_method|\bspawn\b"""
+_JUDGED = re.compile(  # a positional argument, one stated so, or a signature whose parameters are; how workers start
+    rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True|click\.argument|typer|fire\.Fire|HfArgumentParser|TrlParser"""
+    rb"""|set_start_method|\bspawn\b"""
 )
 
 # Codes of rules that are gone, which policies may still name: a code is never given to another rule.
@@ -81,6 +82,13 @@ def script_rules() -> tuple[PlanRule, ...]:
     from trainlaunch.rules.plan import job_process
 
     return (job_process.required_argument_missing, job_process.start_method_of_script)
+
+
+def start_rules() -> tuple[PlanRule, ...]:
+    """Return the rules of a job that is about to start from its own folder; a plan may be made of a copy elsewhere."""
+    from trainlaunch.rules.plan import job_process
+
+    return (job_process.script_not_mounted,)
 
 
 def measured_rules() -> tuple[PlanRule, ...]:
@@ -120,6 +128,7 @@ def plan_rules() -> tuple[PlanRule, ...]:
         *device_rules(),
         *shell_rules(),
         *script_rules(),
+        *start_rules(),
     )
 
 
@@ -154,6 +163,14 @@ def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     if errors_among(found):
         raise JobFileRejected(found)
     return found
+
+
+def check_start(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
+    """Return what `check_plan` does; what would end the job at once is an error here as well."""
+    found = apply_severities(_found(start_rules(), plan), plan.job.policy)
+    if errors_among(found):
+        raise JobFileRejected(found)
+    return check_plan(plan)
 
 
 def _is_judged(job: JobSpec) -> bool:

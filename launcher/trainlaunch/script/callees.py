@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from trainlaunch.script.resolve import Program
+from trainlaunch.script.program import Program
 from trainlaunch.script.source import Function, PythonSource
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from trainlaunch.script.resolve import Program, Scope
+from trainlaunch.script.program import Program
+from trainlaunch.script.resolve import Scope
 from trainlaunch.script.script_facts import KNOWN, OPTION, Loader, Option, Value
 from trainlaunch.script.source import PythonSource
 
@@ -27,6 +29,24 @@ _OF_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _EXPECTS_TORCHRUN = (
     "init_process_group", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "init_device_mesh",
 )  # fmt: skip
+
+
+_SPAWN = "torch.multiprocessing.spawn"
+# What starts ranks, the ends and beginnings of its names, and the keyword that says how many.
+_STARTERS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
+    ("Lightning", ("Trainer", "Fabric"), _LIGHTNING, "devices"),
+    ("Lightning", ("LightningCLI",), _LIGHTNING, ""),
+    ("Ray Train", ("TorchTrainer",), ("ray.",), "num_workers"),
+    (_SPAWN, ("multiprocessing.spawn",), ("torch.",), "nprocs"),
+)
+
+
+class RankStart(NamedTuple):
+    """What starts ranks and where; how many as far as the text says, and the option whose default that is."""
+
+    words: str
+    ranks: int | None
+    flag: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,28 +128,50 @@ def look_ahead(program: Program) -> tuple[str, ...]:
     return (f"{place}: on CPU Accelerate fetches one batch ahead: data_loader.batches_held: 3.",) if place else ()
 
 
-def starts_ranks(program: Program) -> tuple[str, int | None, str]:
-    """Return what starts one process per GPU itself, how many it starts where that is a literal, and its place."""
+def starts_ranks(program: Program) -> RankStart | None:
+    """Return what starts the ranks of a program itself, None where nothing does."""
     calls = Calls(program)
-    for call, source in calls.named("Trainer", "Fabric", of=_LIGHTNING):
-        devices = next((each.value for each in call.keywords if each.arg == "devices"), None)
-        value = Scope(program, source, source.function(call)).value(devices) if devices is not None else None
-        return "Lightning", _count(value), source.place(call)
-    for name, ends, of in (
-        ("Lightning", ("LightningCLI",), _LIGHTNING),
-        ("torch.multiprocessing.spawn", ("multiprocessing.spawn",), ("torch.",)),
-    ):
-        place = calls.first(*ends, of=of)
-        if place:
-            return name, None, place
-    return "", None, ""
+    for name, ends, of, counting in _STARTERS:
+        for call, source in calls.named(*ends, of=of):
+            scope = Scope(program, source, source.function(call))
+            stated = {each.arg: each.value for each in call.keywords if each.arg}
+            if name == "Ray Train":
+                stated |= _scaling(calls, stated)
+            told = stated.get(counting) if name != _SPAWN or _in_any_case(program, source, call) else None
+            value = scope.value(told) if told is not None else None
+            option = value.option if value is not None and value.option and not value.option.changed else None
+            return RankStart(f"{source.place(call)}: {name}", _count(value), option.flag if option else "")
+    return _processes(calls)
+
+
+def _scaling(calls: Calls, stated: Mapping[str, ast.expr]) -> dict[str, ast.expr]:
+    """Return the keywords of a trainer's ScalingConfig, wherever it is made."""
+    made = stated.get("scaling_config")
+    if not isinstance(made, ast.Call):
+        made = next((call for call, _ in calls.named("ScalingConfig")), None)
+    return {each.arg: each.value for each in made.keywords if each.arg} if made is not None else {}
+
+
+def _processes(calls: Calls) -> RankStart | None:
+    """Return the loop that starts a process for each rank, in a program whose processes join a group."""
+    if not calls.first("init_process_group", of=("torch.",)):
+        return None
+    for call, source in calls.named("Process", of=("torch.multiprocessing.", "multiprocessing.")):
+        for loop in (each for each in source.around(call) if isinstance(each, (ast.For, ast.ListComp))):
+            over = loop.iter if isinstance(loop, ast.For) else loop.generators[0].iter
+            if isinstance(over, ast.Call) and source.dotted(over.func) == "range" and len(over.args) == 1:
+                value = Scope(calls.program, source, source.function(call)).value(over.args[0])
+                return RankStart(f"{source.place(call)}: multiprocessing.Process", _count(value), "")
+    return None
 
 
 def _count(value: Value | None) -> int | None:
-    literal = value.literal if value else None
-    if isinstance(literal, list):
-        return len(literal) or None
-    return literal if isinstance(literal, int) and literal > 0 else None
+    number = value.number if value else None
+    if value is None or (value.option is not None and value.option.changed):
+        return None
+    if isinstance(number, list):
+        return len(number) or None
+    return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else None
 
 
 def expects_torchrun(program: Program) -> str:
@@ -208,6 +250,6 @@ def shared_settings(program: Program) -> dict[str, str]:
             value = Scope(program, source, source.function(call)).value(stated) if stated is not None else None
             if value and value.literal in allowed:
                 found[field] = str(value.literal)
-    if Calls(program).first("multiprocessing.spawn", of=("torch.",)):
+    if any(_in_any_case(program, source, call) for call, source in Calls(program).named(_SPAWN)):
         found.setdefault("multiprocessing_context", "spawn")  # what its ranks were started by is their default
     return found

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainlaunch.script.resolve import Program, Scope
-from trainlaunch.script.script_facts import KNOWN, UNKNOWN, UNSTATED, Loader, Value
+from trainlaunch.script.program import Program
+from trainlaunch.script.resolve import Scope
+from trainlaunch.script.script_facts import GUARDED, KNOWN, UNKNOWN, UNSTATED, Loader, Value
 from trainlaunch.script.source import Function, PythonSource
 
 _POSITIONS = (
@@ -23,6 +24,7 @@ _CLASS = re.compile(r"(?:^|\.)\w*DataLoader$")
 _NOT_TORCHS = re.compile(r"^(?:tensorflow|jax|monai\.data\.Thread|nvidia\.dali)")
 MAX_LOADERS = 12
 
+_NO_NAMES = frozenset({"dl", "iter", "it", "loader", "dataloader", "data_loader", "loaders", "dataloaders"})
 _AFFIXES = re.compile(r"^(?:data_?)?loaders?_|^(?:get|make|build|create)_|_?(?:data_?)?loaders?$|_dl$|_it(?:er)?$|^dl_")
 _OTHER = re.compile(r"[^A-Za-z0-9]+")
 
@@ -53,7 +55,8 @@ def _made(program: Program, source: PythonSource, call: ast.Call) -> Iterator[Lo
         calls = program.calls.get(function.name, [])
         for site, where in calls:
             called = replace(scope, called={function: (site, where)})
-            for name in names_of(where, site, tidy(function.name) if "loader" in function.name else "train"):
+            unnamed = tidy(function.name) if "loader" in function.name else "train"
+            for name in _of_pair(source, call, where, site) or _of_loop(where, site) or names_of(where, site, unnamed):
                 yield _loader(called, call, name)
         if calls:
             return
@@ -65,6 +68,8 @@ def _returned(source: PythonSource, call: ast.Call, function: Function) -> bool:
     """Whether a function returns just the loader that it makes."""
     parent = source.parents.get(call)
     if isinstance(parent, ast.Return):
+        return True
+    if isinstance(parent, ast.Tuple) and isinstance(source.parents.get(parent), ast.Return):
         return True
     named = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
     returned = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
@@ -112,7 +117,12 @@ def _stated(scope: Scope, call: ast.Call) -> tuple[dict[str, Value], str]:
 def _setting(scope: Scope, name: str, node: ast.expr) -> Value:
     if name == "collate_fn":
         return collate(scope.source, node)
-    return scope.value(_with_workers(node) if name in {"persistent_workers", "prefetch_factor"} else node)
+    if name == "batch_size":
+        return replace(scope, by_default=True).value(node)
+    if name in {"persistent_workers", "prefetch_factor"}:
+        guarded = _with_workers(node)
+        return replace(scope.value(guarded), text=GUARDED) if guarded is not node else scope.value(node)
+    return scope.value(node)
 
 
 def _with_workers(node: ast.expr) -> ast.expr:
@@ -134,6 +144,9 @@ def _spread(scope: Scope, node: ast.expr) -> dict[str, Value] | None:
         return {str(key): _setting(scope, str(key), value) for key, value in zip(keys, node.values, strict=True)}
     if isinstance(node, ast.Call) and scope.source.dotted(node.func) == "dict" and not node.args:
         return {each.arg: _setting(scope, each.arg, each.value) for each in node.keywords if each.arg}
+    part = scope.config(node)
+    if part is not None:
+        return {key: value for key in part.tree if (value := part[key]) is not None}
     if not isinstance(node, ast.Name):
         return None
     owner: ast.AST = scope.function or scope.source.tree
@@ -202,6 +215,34 @@ def names_of(source: PythonSource, call: ast.Call, unnamed: str = "train") -> li
     return [unnamed]
 
 
+def _of_pair(source: PythonSource, call: ast.Call, where: PythonSource, site: ast.Call) -> list[str]:
+    """Return what the caller unpacks a loader to that is returned among others: `train, val = loaders()`."""
+    pair, target = source.parents.get(call), _only_target(where.parents.get(site))
+    if not isinstance(pair, ast.Tuple) or not isinstance(target, (ast.Tuple, ast.List)):
+        return []
+    word = _word(target.elts[pair.elts.index(call)]) if len(target.elts) == len(pair.elts) else None
+    return [tidy(word)] if word else []
+
+
+def _of_loop(where: PythonSource, site: ast.Call) -> list[str]:
+    """Return the words that a `for` goes over, where the call gets each of them: `for split in ("train", "val")`."""
+    given = {each.id for each in (*site.args, *(each.value for each in site.keywords)) if isinstance(each, ast.Name)}
+    for each in where.around(site):
+        if isinstance(each, Function):
+            break
+        inside = each.generators[0] if isinstance(each, (ast.DictComp, ast.ListComp)) else each
+        loop = inside if isinstance(inside, (ast.For, ast.comprehension)) else None
+        if loop is not None and isinstance(loop.target, ast.Name) and loop.target.id in given:
+            words = loop.iter.elts if isinstance(loop.iter, (ast.Tuple, ast.List)) else []
+            names = [each.value for each in words if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            return [tidy(each) for each in names] if len(names) == len(words) else []
+    return []
+
+
+def _only_target(node: ast.AST | None) -> ast.expr | None:
+    return node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+
+
 def _name_beside(node: ast.AST, outer: ast.AST, index: int | None) -> str | None:
     """Return what `outer` calls the value `node`, its element `index` of a tuple; None where it gives no name."""
     if isinstance(outer, ast.Dict) and node in outer.values:
@@ -238,6 +279,8 @@ def _word(node: ast.AST | None) -> str | None:
 def tidy(name: str) -> str:
     """Return a loader's name without the words that every loader has: `self.train_dataloader` is train."""
     plain = name.strip("_").lower()
+    if plain in _NO_NAMES:
+        return "train"
     for _ in range(2):
         plain = _AFFIXES.sub("", plain)
     return _OTHER.sub("_", plain).strip("_")[:40] or "train"

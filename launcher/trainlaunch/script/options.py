@@ -1,14 +1,19 @@
-"""The options of a script's command line (argparse, click, absl), and those that take a planned value."""
+"""The options of a script's command line, and what of it takes a planned value."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from trainlaunch.script.script_facts import AUTO, OPTION, VARIABLE, Loader, Option, ScriptFacts
+from trainlaunch.script.assignments import parameters
+from trainlaunch.script.script_facts import AUTO, OPTION, OVERRIDE, VARIABLE, Loader, Option, ScriptFacts, Value
+from trainlaunch.script.signatures import options_of_signatures, signatures_of
 from trainlaunch.script.source import PythonSource
 
+_PARSERS = ("ArgumentParser", "HfArgumentParser", "TrlParser")
+_MAY_CHANGE = frozenset({"add_subparsers", "set_defaults", "parse_intermixed_args", "group", "callback"})
 _FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_string", "DEFINE_bool", "DEFINE_boolean", "DEFINE_enum")
 
 _BY_NAME = {
@@ -27,6 +32,8 @@ def options_of(sources: tuple[PythonSource, ...]) -> tuple[Option, ...]:
             option = _option(call, called, source, changed)
             if option is not None:
                 found.setdefault(option.dest, option)
+    for option in options_of_signatures(sources):
+        found.setdefault(option.dest, replace(option, changed=option.dest in changed))
     return tuple(found.values())
 
 
@@ -52,6 +59,8 @@ def _declared(call: ast.Call, names: list[str], source: PythonSource, changed: s
     spelled = str(dest).replace("-", "_")
     positional = not flags and not source.dotted(call.func).startswith("click.option")
     optional = "nargs" in stated and _literal(stated["nargs"]) in {"?", "*"}
+    of_click = source.dotted(call.func).startswith("click.")
+    optional = optional or (of_click and ("default" in stated or ast.unparse(stated.get("required", call)) == "False"))
     return Option(
         flag=flag,
         dest=spelled,
@@ -81,15 +90,51 @@ def _literal(node: ast.expr) -> object:
     return value
 
 
-def required_options(script: PythonSource, options: Iterable[Option]) -> tuple[Option, ...]:
-    """Return what a script's own parser, of argparse, can't do without; nothing where something may change that."""
-    called = [name.rpartition(".")[2] for _, name in script.calls]
-    parses = [node for node, name in script.calls if name.rpartition(".")[2] in {"parse_args", "parse_known_args"}]
-    alone = called.count("ArgumentParser") == 1 and len(parses) == 1 and not (parses[0].args or parses[0].keywords)
-    if not alone or {"add_subparsers", "set_defaults", "parse_intermixed_args"} & {*called}:
+def required_options(sources: tuple[PythonSource, ...], options: Iterable[Option]) -> tuple[Option, ...]:
+    """Return what a program's one parser can't do without; nothing where something may change that."""
+    calls = [(call, name, source) for source in sources for call, name in source.calls]
+    called = [name.rpartition(".")[2] for _, name, _ in calls]
+    parsers = [name for name in called if name in _PARSERS]
+    entries = signatures_of(sources)
+    if len(parsers) + len(entries) != 1 or _MAY_CHANGE & {*called}:
         return ()
-    own = {script.place(node): node for node, name in script.calls if name.rpartition(".")[2] == "add_argument"}
-    return tuple(each for each in options if each.required and each.place in own and _is_plain(own[each.place]))
+    if entries:
+        plain = all(_is_alone(call) for call, name, _ in calls if name.startswith(("click.", "typer.")))
+        own = {source.place(call) for call, name, source in calls if name in {"click.option", "click.argument"}}
+        own |= {entries[0].source.place(entries[0].function)}
+        return tuple(each for each in options if plain and each.required and each.place in own)
+    parses = [
+        (call, source) for call, name, source in calls if name.rpartition(".")[2] in {"parse_args", "parse_known_args"}
+    ]
+    declared = {source.place(call): call for call, name, source in calls if name.endswith(".add_argument")}
+    if parsers == ["ArgumentParser"]:
+        if len(parses) != 1 or not _of_command_line(*parses[0]):
+            return ()
+        return tuple(
+            each for each in options if each.required and each.place in declared and _is_plain(declared[each.place])
+        )
+    from_line = {"parse_args_into_dataclasses", "parse_args_and_config"} & {*called}
+    return tuple(each for each in options if each.required and from_line and each.place not in declared)
+
+
+def _of_command_line(call: ast.Call, source: PythonSource) -> bool:
+    """Whether what is parsed is sys.argv: nothing is passed, or a parameter that is None and that nobody gives."""
+    if call.keywords or len(call.args) > 1:
+        return False
+    if not call.args or ast.unparse(call.args[0]) in {"None", "sys.argv[1:]"}:
+        return True
+    function, word = source.function(call), ast.unparse(call.args[0])
+    default = parameters(function).get(word) if function else None
+    if function is None or default is None or ast.unparse(default) != "None":
+        return False
+    return not any(each.args or each.keywords for each, name in source.calls if name == function.name)
+
+
+def _is_alone(call: ast.Call) -> bool:
+    """Whether nothing but the command line gives what a call of click or typer declares."""
+    return not {"auto_envvar_prefix", "callback", "envvar", "prompt", "is_eager", "nargs"} & {
+        each.arg for each in call.keywords
+    }
 
 
 def _is_plain(call: ast.Call) -> bool:
@@ -117,7 +162,7 @@ def token_options(facts: ScriptFacts, *, workers_certain: bool) -> dict[str, lis
 
 def takes_auto(loader: Loader) -> bool:
     """Whether a loader's workers come from the plan."""
-    return loader.settings["num_workers"].kind in {OPTION, AUTO, VARIABLE}
+    return loader.settings["num_workers"].kind in {OPTION, AUTO, VARIABLE, OVERRIDE}
 
 
 def _leading(facts: ScriptFacts) -> tuple[Loader, ...]:
@@ -139,12 +184,26 @@ def _whole(value: object) -> bool:
 
 
 def token_variables(facts: ScriptFacts) -> dict[str, str]:
-    """Return the variables of the environment that loaders take their workers from, with the token for each."""
-    taken = (each.settings["num_workers"] for each in facts.loaders)
-    return {each.text: "{num_workers}" for each in taken if each.kind == VARIABLE}
+    """Return the variables of the environment that loaders take a planned value from, with the token for each."""
+    return {each.text: f"{{{token}}}" for token, each in _taken(facts) if each.kind == VARIABLE}
 
 
-def arguments(tokens: dict[str, list[Option]]) -> list[str]:
+def token_overrides(facts: ScriptFacts) -> list[str]:
+    """Return KEY=TOKEN for each key of a configuration that loaders take a planned value from."""
+    return list(dict.fromkeys(f"{each.text}={{{token}}}" for token, each in _taken(facts) if each.kind == OVERRIDE))
+
+
+def _taken(facts: ScriptFacts) -> Iterator[tuple[str, Value]]:
+    """Yield each token with a value that a loader has from outside the script; of batch sizes the leading one's."""
+    for loader in facts.loaders:
+        yield "num_workers", loader.settings["num_workers"]
+    for loader in _leading(facts):
+        batch = loader.settings.get("batch_size")
+        if batch is not None and _whole(batch.number):
+            yield "batch_size", batch
+
+
+def arguments(tokens: Mapping[str, list[Option]]) -> list[str]:
     """Return the elements of argv that pass the tokens."""
     argv: list[str] = []
     for token, options in tokens.items():

@@ -8,6 +8,7 @@ from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import UsageError
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.script.callees import Site
+from trainlaunch.script.config_files import hydra_config, named_files
 from trainlaunch.script.frameworks import (
     expects_torchrun,
     hugging_face,
@@ -19,7 +20,8 @@ from trainlaunch.script.frameworks import (
 )
 from trainlaunch.script.loader_calls import calls_of, loaders_of
 from trainlaunch.script.options import options_of, required_options
-from trainlaunch.script.resolve import Program
+from trainlaunch.script.packages import start_of
+from trainlaunch.script.program import Program
 from trainlaunch.script.script_facts import ScriptFacts, Turns
 from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
 from trainlaunch.script.turns import turns_of
@@ -42,8 +44,9 @@ def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
     declared = options_of(sources)
     trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
-    program = Program(sources, {each.dest: each for each in options})
-    starter, ranks, place = starts_ranks(program)
+    files = named_files(path, sources, options)
+    program = Program(sources, {each.dest: each for each in options}, files, hydra_config(path, sources[0]))
+    start = starts_ranks(program)
     fails_alone = needs_launcher(program)
     loaders = loaders_of(program)
     several = len(loaders) > 1 and not trainers  # a Trainer's own run as it likes
@@ -54,12 +57,14 @@ def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
         options=options,
         shared=shared_settings(program),
         notes=notes or look_ahead(program),
-        starts_ranks=f"{place}: {starter}" if starter else "",
-        ranks=ranks,
-        distributed="" if starter else expects_torchrun(program) or fails_alone,
-        needs_launcher=not starter and bool(fails_alone),
-        required=required_options(sources[0], options),
+        starts_ranks=start.words if start else "",
+        ranks=start.ranks if start else None,
+        ranks_option=start.flag if start else "",
+        distributed="" if start else expects_torchrun(program) or fails_alone,
+        needs_launcher=not start and bool(fails_alone),
+        required=required_options(sources, options),
         cuda=names_cuda(program),
+        start=start_of(path, sources[0]),
         read=tuple(each.name for each in sources),
     )
 

@@ -6,12 +6,15 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import reduce
 
-from trainlaunch.script.script_facts import AUTO, KNOWN, OPTION, UNKNOWN, VARIABLE, Option, Value
+from trainlaunch.script.assignments import assigned, is_init, parameters, returned
+from trainlaunch.script.config_files import Config
+from trainlaunch.script.program import Program
+from trainlaunch.script.script_facts import AUTO, CONFIG, KNOWN, OPTION, UNKNOWN, VARIABLE, Value
 from trainlaunch.script.source import Function, PythonSource
 
-_DEEPEST = 5
+_DEEPEST = 6
 _MAX_CALLS = 8  # more would hardly agree, and each may lead to as many again
 _SUMS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -19,65 +22,12 @@ _SUMS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
 }
-_ONE_TARGET = (ast.AnnAssign, ast.NamedExpr)
+_READERS = frozenset({"json.load", "json.loads", "yaml.full_load", "yaml.load", "yaml.safe_load", "yaml.unsafe_load"})
+_WRAPPERS = frozenset({
+    "AttrDict", "Box", "CfgNode", "ConfigDict", "DotMap", "EasyDict", "Munch", "Namespace", "SimpleNamespace", "create",
+    "deepcopy", "dict", "edict", "merge", "munchify", "to_container", "to_object", "unsafe_merge",
+})  # fmt: skip
 _OURS = {"TRAINLAUNCH_NUM_WORKERS", "TRAINLAUNCH_BATCH_SIZE", "TRAINLAUNCH_PREFETCH_FACTOR"}
-
-
-@dataclass(frozen=True)
-class Program:
-    """The script with the modules that it imports from its folder, and its options by name."""
-
-    sources: tuple[PythonSource, ...]
-    options: Mapping[str, Option]
-
-    @cached_property
-    def calls(self) -> Mapping[str, list[tuple[ast.Call, PythonSource]]]:
-        """The calls of each function or class, by its name."""
-        found: dict[str, list[tuple[ast.Call, PythonSource]]] = {}
-        for source in self.sources:
-            for node, called in source.calls:
-                found.setdefault(called.rpartition(".")[2], []).append((node, source))
-        return found
-
-    @cached_property
-    def dead(self) -> frozenset[Function]:
-        """The functions that nothing which runs names; methods and decorated ones may be a framework's to call."""
-        plain: dict[str, list[tuple[Function, PythonSource]]] = {}
-        named: dict[Function | None, set[str]] = {None: set()}
-        for source in self.sources:
-            for node in source.nodes:
-                if isinstance(node, Function) and not node.decorator_list and source.class_of(node) is None:
-                    plain.setdefault(node.name, []).append((node, source))
-        known = {function for each in plain.values() for function, _ in each}
-        for source in self.sources:
-            for node in source.nodes:
-                word = _named_by(node)
-                if word in plain:
-                    owner = next((each for each in source.around(node) if each in known), None)
-                    named.setdefault(owner, set()).add(word)
-        alive: set[Function] = set()
-        waiting = list(named[None])
-        while waiting:
-            for function, _ in plain.get(waiting.pop(), ()):
-                if function not in alive:
-                    alive.add(function)
-                    waiting += named.get(function, ())
-        return frozenset(known - alive)
-
-    def runs(self, source: PythonSource, node: ast.AST) -> bool:
-        """Whether something may run a node: it stands in no function that nothing calls."""
-        return not any(each in self.dead for each in source.around(node))
-
-
-def _named_by(node: ast.AST) -> str:
-    """Return the name that a node refers to, in the text of a string too; `` for any other."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.alias) and node.asname:
-        return node.name.rpartition(".")[2]
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +39,7 @@ class Scope:
     function: Function | None = None
     called: Mapping[Function, tuple[ast.Call, PythonSource]] = field(default_factory=dict)
     depth: int = 0
+    by_default: bool = False  # a sum is reckoned with what options have unless they are given
 
     def value(self, node: ast.expr) -> Value:
         """Return what an expression stands for."""
@@ -98,6 +49,11 @@ class Scope:
             return Value(KNOWN, ast.literal_eval(node))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return self._named(node) or _unknown(node)
+
+    def config(self, node: ast.expr) -> Config | None:
+        """Return the part of a configuration that an expression stands for; None for anything else."""
+        found = self.value(node)
+        return found.literal if isinstance(found.literal, Config) else None
 
     def _named(self, node: ast.expr) -> Value | None:
         if isinstance(node, ast.Name):
@@ -118,14 +74,14 @@ class Scope:
     def _name(self, name: str) -> Value | None:
         function = self.function
         while function is not None:
-            assigned = _assigned(name, function)
-            if assigned:
-                return self._only(assigned)
-            if name in _parameters(function):
+            given = assigned(name, function)
+            if given:
+                return self._only(given)
+            if name in parameters(function):
                 return self._parameter(function, name)
             function = self.source.function(function)
         for source in (self.source, *self.program.sources):
-            constants = _assigned(name, source.tree)
+            constants = assigned(name, source.tree)
             if constants:
                 return replace(self, source=source, function=None, depth=self.depth + 1)._only(constants)
         return None
@@ -144,10 +100,13 @@ class Scope:
         if len(calls) > _MAX_CALLS:
             return None
         option = self.program.options.get(name)
-        if option is not None and function.decorator_list:
+        if option is not None and (function.decorator_list or self.source.place(function) == option.entry):
             return Value(OPTION, option=option)
-        passed = [self._passed(function, name, call, source) for call, source in calls]
-        return passed[0] if passed and all(each == passed[0] for each in passed) else None
+        if self.program.hydra and any("hydra.main" in self.source.dotted(_called(e)) for e in function.decorator_list):
+            return Value(CONFIG, self.program.hydra)
+        passed = (self._passed(function, name, call, source) for call, source in calls)
+        first = next(passed, None)
+        return first if first is not None and all(each == first for each in passed) else None
 
     def _passed(self, function: Function, name: str, call: ast.Call, source: PythonSource) -> Value | None:
         stated = {each.arg: each.value for each in call.keywords if each.arg}
@@ -156,13 +115,22 @@ class Scope:
             stated[name] = call.args[names.index(name)]
         if name in stated:
             return self._deeper(source, call).value(stated[name])
-        if any(each.arg is None for each in call.keywords) or any(isinstance(each, ast.Starred) for each in call.args):
-            return None  # what is spread into the call may hold it
-        default = _parameters(function)[name]
+        if any(isinstance(each, ast.Starred) for each in call.args):
+            return None
+        for spread in (each.value for each in call.keywords if each.arg is None):
+            part = self._deeper(source, call).config(spread)
+            if part is None:
+                return None  # what is spread into the call may hold it
+            if (found := part[name]) is not None:
+                return found
+        default = parameters(function)[name]
         return self.value(default) if default is not None else None
 
     def _attribute(self, node: ast.Attribute) -> Value | None:
         owner = node.value
+        part = self.config(owner)
+        if part is not None:
+            return part[node.attr]
         held = isinstance(owner, ast.Name) and owner.id == "self"
         held = held or (isinstance(owner, ast.Attribute) and owner.attr == "hparams")
         if held and self.function is not None:
@@ -181,13 +149,15 @@ class Scope:
             classes = [each for each in source.tree.body if isinstance(each, ast.ClassDef) and each.name == owner]
             holders: list[ast.AST] = [source.tree] if source.name == f"{module}.py" else [*classes]
             for holder in holders:
-                if found := _assigned(name, holder):
+                if found := assigned(name, holder):
                     return replace(self, source=source, function=None)._only(found)
         return None
 
     def _sum(self, node: ast.BinOp) -> Value | None:
         values = [replace(self, depth=self.depth + 1).value(each) for each in (node.left, node.right)]
-        left, right = (each.literal if each.kind == KNOWN else None for each in values)
+        left, right = (each.number if self.by_default or each.kind == KNOWN else None for each in values)
+        if any(each.option is not None and each.option.changed for each in values):
+            return None
         reckon = _SUMS.get(type(node.op))
         if reckon is None or not isinstance(left, int) or not isinstance(right, int) or 0 in (left, right):
             return None
@@ -196,7 +166,7 @@ class Scope:
     def _of_self(self, name: str) -> Value | None:
         """Return what `self.name` was given: in __init__, or by save_hyperparameters the parameter of that name."""
         owner = self.source.class_of(self.function) if self.function else None
-        start = next((each for each in ast.walk(owner) if _is_init(each)), None) if owner else None
+        start = next((each for each in ast.walk(owner) if is_init(each)), None) if owner else None
         if not isinstance(start, Function):
             return None
         given = [
@@ -207,31 +177,86 @@ class Scope:
         inside = replace(self, function=start, depth=self.depth + 1)
         if given:
             return inside._only(given)
-        return inside._parameter(start, name) if name in _parameters(start) else None
+        return inside._parameter(start, name) if name in parameters(start) else None
 
     def _item(self, node: ast.Subscript) -> Value | None:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if "environ" in ast.unparse(node.value):
             return _of_environment(key, None)
-        if isinstance(key, str) and key in self.program.options:
-            return Value(OPTION, option=self.program.options[key])
-        if isinstance(node.value, ast.Name):
-            found = self._name(node.value.id)
-            if found and isinstance(found.literal, dict) and key in found.literal:
-                return Value(KNOWN, found.literal[key])
-        return None
+        return self._keyed(node.value, key) if isinstance(key, str) else None
+
+    def _keyed(self, owner: ast.expr, key: str) -> Value | None:
+        """Return what stands at a key of a dictionary: a configuration's, an option's, or one that is written out."""
+        found = self.value(owner)
+        if isinstance(found.literal, Config):
+            return found.literal[key]
+        if isinstance(found.literal, dict) and key in found.literal:
+            return Value(KNOWN, found.literal[key])
+        written = self._written(owner, key)
+        if written is not None:
+            return written
+        return Value(OPTION, option=self.program.options[key]) if key in self.program.options else None
+
+    def _written(self, owner: ast.expr, key: str) -> Value | None:
+        """Return an element of a dictionary of which not everything is a literal, where only one can be meant."""
+        if isinstance(owner, ast.Name):
+            around = self.function or self.source.tree
+            given = assigned(owner.id, around) or assigned(owner.id, self.source.tree)
+            return replace(self, depth=self.depth + 1)._written(given[0], key) if len(given) == 1 else None
+        if isinstance(owner, ast.Dict):
+            pairs = zip(owner.keys, owner.values, strict=True)
+            found = [value for name, value in pairs if isinstance(name, ast.Constant) and name.value == key]
+        elif isinstance(owner, ast.Call) and self.source.dotted(owner.func) == "dict":
+            found = [each.value for each in owner.keywords if each.arg == key]
+        else:
+            return None
+        return replace(self, depth=self.depth + 1).value(found[-1]) if found else None
 
     def _call(self, node: ast.Call) -> Value | None:
         called = self.source.dotted(node.func)
         first = node.args[0] if node.args else None
-        if first is None:
-            return None
-        if called in {"int", "bool"} and len(node.args) == 1:
+        if called in {"int", "bool"} and len(node.args) == 1 and first is not None:
             return self.value(first)
         if called in {"os.environ.get", "os.getenv"} and isinstance(first, ast.Constant):
             default = node.args[1] if len(node.args) > 1 else None
             return _of_environment(first.value, self.value(default).literal if default is not None else None)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and isinstance(first, ast.Constant):
+            return self._keyed(node.func.value, str(first.value))
+        return self._config(node, called) or self._returned(node, called)
+
+    def _config(self, node: ast.Call, called: str) -> Value | None:
+        """Return the configuration that a call reads, merges or only wraps."""
+        last = called.rpartition(".")[2]
+        if called.endswith(("OmegaConf.from_cli", "OmegaConf.from_dotlist")):
+            return Value(CONFIG, Config(overrides=True))
+        if called in _READERS or called.endswith("OmegaConf.load"):
+            texts = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+            files = [file for name, file in self.program.files.items() if name in texts]
+            files = files or list(self.program.files.values())
+            return Value(CONFIG, files[0]) if len(files) == 1 else None
+        if last in _WRAPPERS:
+            inner = [*node.args, *(each.value for each in node.keywords if each.arg is None)]
+            deeper = replace(self, depth=self.depth + 1)
+            parts = [part for each in inner if (part := deeper.config(each)) is not None]
+            if parts and (last in {"merge", "unsafe_merge"} or len(parts) == 1):
+                return Value(CONFIG, reduce(Config.merged, parts))
         return None
+
+    def _returned(self, node: ast.Call, called: str) -> Value | None:
+        """Return what the one return of the only function of a name gives back."""
+        name = called.rpartition(".")[2]
+        functions = [
+            (each, source)
+            for source in self.program.sources
+            for each in source.functions
+            if each.name == name and source.class_of(each) is None
+        ]
+        given = returned(functions[0][0]) if len(functions) == 1 else []
+        if len(given) != 1:
+            return None
+        function, source = functions[0]
+        inside = replace(self, source=source, function=function, called={**self.called, function: (node, self.source)})
+        return replace(inside, depth=self.depth + 1).value(given[0])
 
 
 def _of_environment(name: object, default: object) -> Value | None:
@@ -244,40 +269,8 @@ def _of_environment(name: object, default: object) -> Value | None:
     return Value(VARIABLE, int(str(default)) if number else default, text=name)
 
 
-def _assigned(name: str, owner: ast.AST) -> list[ast.expr]:
-    """Return what is assigned to a name in a function, a class's body or a module's, inner functions left out.
-
-    A loop's variable, an unpacked one and `+=` count as an assignment of something that nobody knows.
-    """
-    found: list[ast.expr] = []
-    stored = 0
-    waiting = list(ast.iter_child_nodes(owner))
-    while waiting:
-        node = waiting.pop(0)
-        if isinstance(node, (Function, ast.ClassDef, ast.Lambda)):
-            continue
-        waiting += ast.iter_child_nodes(node)
-        stored += isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, _ONE_TARGET) else []
-        )
-        value = getattr(node, "value", None)
-        if any(isinstance(each, ast.Name) and each.id == name for each in targets) and isinstance(value, ast.expr):
-            found.append(value)
-    return found if len(found) == stored else [*found, ast.Name(name), ast.Name(name)]
-
-
-def _parameters(function: Function) -> dict[str, ast.expr | None]:
-    """Return each parameter with its default."""
-    plain = [*function.args.posonlyargs, *function.args.args]
-    defaults: list[ast.expr | None] = [None] * (len(plain) - len(function.args.defaults))
-    found = dict(zip((each.arg for each in plain), [*defaults, *function.args.defaults], strict=True))
-    keywords = zip((each.arg for each in function.args.kwonlyargs), function.args.kw_defaults, strict=True)
-    return {**found, **dict(keywords)}
-
-
-def _is_init(node: ast.AST) -> bool:
-    return isinstance(node, Function) and node.name == "__init__"
+def _called(node: ast.expr) -> ast.expr:
+    return node.func if isinstance(node, ast.Call) else node
 
 
 def _unknown(node: ast.expr) -> Value:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trainlaunch.script.packages import Start
+
 KNOWN, OPTION, AUTO, VARIABLE, UNKNOWN = "known", "option", "auto", "variable", "unknown"
+OVERRIDE, CONFIG = "override", "config"
+GUARDED = "where there are workers"  # the text of a setting that a call makes only then
 UNSTATED = "torch's default"  # the text of a setting that a call leaves to torch
 
 
@@ -14,7 +18,8 @@ class Option:
     """One option of the script's command line; `flag` is empty for a positional argument.
 
     `default` is its literal, None where there is none. `changed`: the script gives it another value later on. `joined`:
-    `--flag=value` works, not only `--flag value`. `names` are all its spellings, `flag` among them.
+    `--flag=value` works, not only `--flag value`. `names` are all its spellings, `flag` among them. `entry`: the
+    function whose parameter it is, by its place. `by_position`: a word of its own may give it as well.
     """
 
     flag: str
@@ -25,18 +30,25 @@ class Option:
     changed: bool = False
     joined: bool = True
     names: tuple[str, ...] = ()
+    entry: str = ""
+    by_position: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """One setting: a `known` literal, an `option` of the script, `auto` (read from our variable), a `variable` whose
-    name is `text` and whose default is `literal`, or `unknown` text.
+    name is `text` and whose default is `literal`, or `unknown` text; an `override` is a key, `text`, of a configuration
+    that the command may state, and a `config` a part of one.
+
+    `place` is where a configuration file states it, `given_by` the option that may name another file.
     """
 
     kind: str
     literal: object = None
     option: Option | None = None
     text: str = ""
+    place: str = ""
+    given_by: Option | None = None
 
     @property
     def number(self) -> object:
@@ -68,10 +80,10 @@ class Turns:
 class ScriptFacts:
     """All that was found. `notes` are whole sentences for the job file; `shared` are data_loader's own settings.
 
-    `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `distributed`: where the
-    script expects torchrun to, `needs_launcher`: it fails without one, `required`: options and arguments of its own
-    parser without which it surely ends, `cuda`: where it names CUDA; each a place, or ``. `read` are the files that
-    were read.
+    `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `ranks` how many and `ranks_option`
+    the option whose default that is, `distributed`: where the script expects torchrun to, `needs_launcher`: it fails
+    without one, `required`: options and arguments of its parser without which it surely ends, `cuda`: where it names
+    CUDA; each a place, or ``. `start`: how it must be started to find its modules. `read` are the files that were read.
     """
 
     path: str
@@ -82,8 +94,10 @@ class ScriptFacts:
     notes: tuple[str, ...] = ()
     starts_ranks: str = ""
     ranks: int | None = None
+    ranks_option: str = ""
     distributed: str = ""
     needs_launcher: bool = False
     required: tuple[Option, ...] = ()
     cuda: str = ""
+    start: Start | None = None
     read: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 MAX_FILES = 30
 MAX_FOLDERS_ABOVE = 3  # folders above the script's, up to the top of its project
 MAX_BYTES = MIB  # of a script or module
-_TOP_OF_PROJECT = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+TOP_OF_PROJECT = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ class PythonSource:
     def calls(self) -> tuple[tuple[ast.Call, str], ...]:
         """Every call with the whole name of what it calls."""
         return tuple((node, self.dotted(node.func)) for node in self.nodes if isinstance(node, ast.Call))
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """Every function and method."""
+        return tuple(each for each in self.nodes if isinstance(each, Function))
 
     @cached_property
     def imports(self) -> dict[str, str]:
@@ -128,7 +133,7 @@ def _roots(script: Path, importer: Path) -> Iterator[Path]:
     yield from dict.fromkeys((importer.parent, script.parent))
     for folder in script.resolve().parents[: 1 + MAX_FOLDERS_ABOVE]:
         yield from (folder, folder / "src")
-        if any((folder / mark).exists() for mark in _TOP_OF_PROJECT):
+        if any((folder / mark).exists() for mark in TOP_OF_PROJECT):
             return
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from trainlaunch.script.callees import Callee, Callees, Site
 from trainlaunch.script.flow import COMPREHENSIONS, Unproved, loops_over
-from trainlaunch.script.resolve import Program
+from trainlaunch.script.program import Program
 from trainlaunch.script.script_facts import Turns
 from trainlaunch.script.source import Function, PythonSource
 

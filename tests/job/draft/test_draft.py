@@ -159,16 +159,23 @@ def test_the_workers_option_is_found_however_it_is_passed(tmp_path: Path, line: 
     assert loaders_of(job) == {"train": (8, None)}
 
 
-@pytest.mark.parametrize(
-    "workers", ["cfg.workers", "os.cpu_count()", "4 if cuda else 0", "-1", "True", "'4'", "**kwargs", "min(8, n)", "W"]
-)
-def test_what_can_t_be_read_is_asked_for(tmp_path: Path, workers: str) -> None:
-    """Nothing is guessed: num_workers stays auto, and a comment has the place and what to write."""
+@pytest.mark.parametrize("workers", ["cfg.workers", "os.cpu_count()", "4 if cuda else 0", "**kwargs", "min(8, n)", "W"])
+def test_what_can_t_be_read_gets_the_planned_number(tmp_path: Path, workers: str) -> None:
+    """The plan would else count workers that the script doesn't have; the comment says how it keeps its own."""
     argument = workers if workers.startswith("**") else f"num_workers={workers}"
     path = script(tmp_path, f"for W in (1, 2):\n    pass\nloader = DataLoader([1], batch_size=8, {argument})\n")
     text = drafted(path)
-    assert f"train.py:3 takes {workers}; say here what it is, like num_workers: 4" in text
-    assert loaders_of(job_of(text, tmp_path)) == {"train": (8, None)}
+    assert f"train.py:3 takes {workers}: the planned number is put in its place" in text
+    job = job_of(text, tmp_path)
+    assert (loaders_of(job), job.data_loader.inject) == ({"train": (8, None)}, "force")
+
+
+@pytest.mark.parametrize("workers", ["-1", "True", "'4'"])
+def test_what_is_no_number_is_asked_for(tmp_path: Path, workers: str) -> None:
+    """Nothing is guessed, and nothing overridden: num_workers stays auto, and a comment has the place."""
+    text = drafted(script(tmp_path, f"loader = DataLoader([1], batch_size=8, num_workers={workers})\n"))
+    assert f"train.py:1 takes {workers}; say here what it is, like num_workers: 4" in text
+    assert job_of(text, tmp_path).data_loader.inject == "env"
 
 
 def test_an_option_that_the_script_changes_gets_no_token(tmp_path: Path) -> None:
@@ -181,9 +188,11 @@ def test_an_option_that_the_script_changes_gets_no_token(tmp_path: Path) -> None
 def test_prefetch_is_passed_only_where_workers_are_certain(tmp_path: Path) -> None:
     """Torch refuses a prefetch factor without workers, and a small CPU-only job gets none."""
     assert "{prefetch_factor}" not in drafted(SCRIPTS / "ddp.py", cpus="2")
-    assert "fewer than 4 CPUs gets 0" in " ".join(drafted(SCRIPTS / "ddp.py", cpus="2").replace("#", "").split())
+    assert "num_workers: 1 # ddp.py:" in drafted(SCRIPTS / "ddp.py", cpus="2")
+    assert "fewer than 4 CPUs gets 0" in " ".join(drafted(SCRIPTS / "ddp.py").replace("#", "").split())
     assert "--prefetch_factor={prefetch_factor}" in drafted(SCRIPTS / "ddp.py", gpus="1")
-    assert "--prefetch_factor={prefetch_factor}" in drafted(SCRIPTS / "ddp.py", cpus="4")
+    assert "--prefetch_factor={prefetch_factor}" in drafted(SCRIPTS / "ddp.py", cpus="8")
+    assert "{prefetch_factor}" not in drafted(SCRIPTS / "ddp.py", cpus="4")  # one CPU of two ranks each is too few
 
 
 def test_distributed_use_suggests_the_torchrun_block() -> None:

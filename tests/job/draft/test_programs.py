@@ -27,7 +27,8 @@ def drafted(folder: Path, files: dict[str, str], script: str = "train.py", **ask
         ("from transformers import Trainer\nTrainer().train()\n", "torchrun: {nproc_per_node: 4}"),
         ("import torch.distributed as dist\ndist.init_process_group()\n", "torchrun: {nproc_per_node: 4}"),
         ("import lightning as L\nL.Trainer(devices=4)\n", "ranks_per_container: 4"),
-        ("import torch.multiprocessing as mp\nmp.spawn(f, nprocs=4)\n", ""),
+        ("import torch.multiprocessing as mp\nmp.spawn(f, nprocs=4)\n", "ranks_per_container: 4"),
+        ("import torch.multiprocessing as mp\nif x:\n    mp.spawn(f, nprocs=4)\n", ""),
         ("print('alone')\n", "ranks_per_container: 1"),
     ],
 )

@@ -49,6 +49,9 @@ POLICY_ARGUMENTS = (  # of every verb that reads a job file
     ),
 )
 KIND_ARGUMENT = argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
+JOB_OUTPUT_ARGUMENT = argument(
+    "-o", "--output", choices=("text", "json"), default="text", help="json: one document on stdout, the job on stderr"
+)
 OUTPUT_ARGUMENT = argument("-o", "--output", choices=("text", "json"), default="text", help="format of the result")
 
 

@@ -26,6 +26,7 @@ from trainlaunch.cli.output.write_files import write_files
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
+from trainlaunch.script.packages import Start
 from trainlaunch.yamltree.text_file import read_at_most
 
 USAGE = Usage(
@@ -113,7 +114,8 @@ def _drafted(args: argparse.Namespace) -> str:
     target: Path | None = args.write_to
     script = Path(args.script) if args.script else None
     facts = read_script(script) if script else None
-    source, program = _seen_from(target.parent if target else Path(), script) if script else (".", "train.py")
+    folder = target.parent if target else Path()
+    source, program = _seen_from(folder, script, facts.start) if script and facts else (".", "train.py")
     asked = DraftOptions(
         name=args.name or job_name(script),
         image=args.image,
@@ -155,8 +157,12 @@ def _bytes_of(source: str) -> bytes:
         raise unreadable(source, cause) from cause
 
 
-def _seen_from(folder: Path, script: Path) -> tuple[str, str]:
-    """Return the folder to mount, relative to the job file's, and the script's path in it."""
+def _seen_from(folder: Path, script: Path, start: Start | None) -> tuple[str, str]:
+    """Return the folder to mount, relative to the job file's, and what Python runs there: a file, or `-m MODULE`."""
+    if start is not None:
+        source = Path(os.path.relpath(start.root, folder.resolve())).as_posix()
+        file = script.resolve().relative_to(start.root).as_posix()
+        return source, f"-m {start.module}" if start.module else file
     relative = Path(os.path.relpath(script, folder))
     if ".." not in relative.parts:
         return ".", relative.as_posix()

@@ -13,7 +13,8 @@ from trainlaunch.cli.arguments.job_arguments import (
     plan_of,
     say_findings,
 )
-from trainlaunch.cli.arguments.verb_table import Usage
+from trainlaunch.cli.arguments.verb_table import Usage, argument
+from trainlaunch.cli.output.plan_summary import summary
 from trainlaunch.cli.output.report import as_json, document
 from trainlaunch.cli.output.streams import Streams, columns_of, wrapped
 from trainlaunch.container.job_variables import USUAL, shutdown_timeout
@@ -35,12 +36,14 @@ _SHOWN_ANYWAY = {"shm_size", "resources.cpus", "resources.memory", "resources.gp
 USAGE = Usage(
     examples=(
         "trainlaunch plan job.yaml",
+        "trainlaunch plan job.yaml --why",
         "trainlaunch plan job.yaml --target kubernetes --set data_loader.num_workers=8",
         "trainlaunch plan job.yaml -o json",
     ),
     exit_codes=CONTRACT_EXIT_CODES,
     arguments=(
         *job_arguments(usual=True),
+        argument("--why", action="store_true", help="every number, what it follows from and where that is stated"),
         OUTPUT_ARGUMENT,
     ),
 )
@@ -52,8 +55,12 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if args.output == "json":
         streams.result(document(plan_document(plan)))
         return 0
-    streams.show("\n".join(_table(list(_rows(plan)), columns_of(streams.out))) + "\n")
-    say_findings(check_plan(plan), streams, least=Severity.INFO)
+    found, columns = check_plan(plan), columns_of(streams.out)
+    if args.why:
+        streams.show("\n".join(_table(list(_rows(plan)), columns)) + "\n")
+    else:
+        streams.show(summary(plan, found, columns))
+    say_findings(found, streams, least=Severity.INFO)
     return 0
 
 

@@ -85,14 +85,14 @@ USAGE = Usage(
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Plan as `up` does, run once with a large /dev/shm, and say what was seen."""
     from trainlaunch.measure.loader_records import Records
-    from trainlaunch.rules import check_plan, plan_job
+    from trainlaunch.rules import check_start, plan_job
 
     job = _unmeasured(job_of(args))
     plan = plan_job(job)
     refuse_place_elsewhere(args, plan.target)
     if args.write:
         refuse_unwritable_lock(Path(args.job))
-    say_findings(check_plan(plan), streams)
+    say_findings(check_start(plan), streams)
     records = Records()
     with store_of_plan(args, plan) as store:
         ran = _run(args, plan, streams, records, store)

@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from trainlaunch.cli.arguments.job_arguments import target_name
+from trainlaunch.cli.arguments.job_arguments import JOB_OUTPUT_ARGUMENT, target_name
 from trainlaunch.cli.arguments.run_argument import opened_store, say_once
 from trainlaunch.cli.arguments.verb_table import ArgumentGroup, Usage, argument
 from trainlaunch.cli.arguments.waiting import MAX_DATA_WAIT, max_data_wait, workers_advice
 from trainlaunch.cli.output.command_output import Hidden, first_lines, first_lines_of, teller_of_command
+from trainlaunch.cli.output.run_document import beside_document, with_document
 from trainlaunch.cli.output.run_output import Screen
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.diagnostics import Diagnostic
@@ -46,6 +47,7 @@ USAGE = Usage(
         argument("command", nargs="*", metavar="COMMAND", help="the command, behind --; its words arrive as they are"),
         argument("--image", help="run it in a container of this image, in Docker or Podman (default: on this host)"),
         argument("-d", "--detach", action="store_true", help="start it without a terminal and return; print its name"),
+        JOB_OUTPUT_ARGUMENT,
         argument("-q", "--quiet", action="store_true", help="say nothing of ours unless something is wrong"),
         ArgumentGroup(
             (
@@ -121,7 +123,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         )
     planned = planned_for(asked)
     with opened_store(argparse.Namespace(context=None, namespace=None), (planned.plan.target,)) as store:
-        terminal = None if args.detach else CallerTerminal()
+        terminal = None if _has_no_terminal(args) else CallerTerminal()
         automatic = partial(planned_for, asked._replace(workers="auto"))
         return _started(args, streams, _Ready(planned, automatic, store, terminal, first_lines(planned)))
 
@@ -142,9 +144,13 @@ def _in_container(
         container = command_container(image, folders)
         planned = planned_for(asked, container)
         automatic = partial(planned_for, asked._replace(workers="auto"), container)
-        terminal = None if args.detach else EngineTerminal()
+        terminal = None if _has_no_terminal(args) else EngineTerminal()
         store = MachineStore({DOCKER.name: backend}, {})
         return _started(args, streams, _Ready(planned, automatic, store, terminal, first_lines_of(planned, image)))
+
+
+def _has_no_terminal(args: argparse.Namespace) -> bool:
+    return bool(args.detach or args.output == "json")  # whose stdout is the document's
 
 
 class _Ready(NamedTuple):
@@ -161,7 +167,8 @@ def _started(args: argparse.Namespace, streams: Streams, ready: _Ready) -> int:
     planned, automatic, store, terminal, lines = ready
     for line in () if args.quiet else lines:
         streams.say(line)
-    screen = Screen(streams, is_raw=lambda: terminal is not None and terminal.is_raw)
+    shown = beside_document(streams) if args.output == "json" else streams
+    screen = Screen(shown, is_raw=lambda: terminal is not None and terminal.is_raw)
     how = Starting(
         typed=shlex.join(["trainlaunch", *args.words]),
         detach=args.detach,
@@ -175,7 +182,9 @@ def _started(args: argparse.Namespace, streams: Streams, ready: _Ready) -> int:
     def advise(followed: Followed) -> str:
         return workers_advice(planned, automatic, followed, args.workers)
 
-    tell = teller_of_command(planned, screen, streams, advise, quiet=args.quiet)
+    tell = teller_of_command(planned, screen, shown, advise, quiet=args.quiet)
+    if shown is not streams:
+        tell = with_document(tell, planned.plan, streams, planned.run)
     return store.start(planned.plan, _console(screen, terminal), how, tell)
 
 

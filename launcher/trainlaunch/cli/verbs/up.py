@@ -6,6 +6,7 @@ import argparse
 import shlex
 
 from trainlaunch.cli.arguments.job_arguments import (
+    JOB_OUTPUT_ARGUMENT,
     KIND_ARGUMENT,
     job_arguments,
     plan_of,
@@ -15,11 +16,12 @@ from trainlaunch.cli.arguments.job_arguments import (
 from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS, refuse_place_elsewhere, store_of_plan
 from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.arguments.waiting import MAX_DATA_WAIT, max_data_wait, tuning_advice
+from trainlaunch.cli.output.run_document import beside_document, with_document
 from trainlaunch.cli.output.run_output import Screen, teller
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
-from trainlaunch.rules import check_plan
+from trainlaunch.rules import check_start
 from trainlaunch.run.base.console import Console
 from trainlaunch.run.base.slurm import name_of_task
 from trainlaunch.run.base.store import Starting
@@ -39,6 +41,7 @@ USAGE = Usage(
         *job_arguments(usual=True),
         KIND_ARGUMENT,
         argument("-d", "--detach", action="store_true", help="start it and return; print its name"),
+        JOB_OUTPUT_ARGUMENT,
         *PLACE_ARGUMENTS,
         MAX_DATA_WAIT,
         argument(
@@ -67,9 +70,10 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     most = max_data_wait(args, plan)
     if plan.job.patch is not None:
         _verify_patch(plan)
-    say_findings(check_plan(plan), streams)
+    say_findings(check_start(plan), streams)
     say_unsized(plan, streams)
-    screen = Screen(streams)
+    shown = beside_document(streams) if args.output == "json" else streams
+    screen = Screen(shown)
     console = Console(screen.out, screen.err, screen.say, lambda _: "", screen.leave, lambda: screen.left)
     how = Starting(
         typed=shlex.join(["trainlaunch", *args.words]),
@@ -80,7 +84,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         max_data_wait=most,
     )
     with store_of_plan(args, plan) as store:
-        return store.start(plan, console, how, teller(store, plan.job.name, screen, streams, tuning_advice(plan)))
+        tell = teller(store, plan.job.name, screen, shown, tuning_advice(plan))
+        tell = with_document(tell, plan, streams) if shown is not streams else tell
+        return store.start(plan, console, how, tell)
 
 
 def _verify_patch(plan: LaunchPlan) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from trainlaunch.diagnostics import Span
 from trainlaunch.gpu_names import gpu_resource_of
 from trainlaunch.job.fields.table import defaults
 from trainlaunch.job.loader_spec import BatchBytes, DataLoaderSpec, LoaderSpec, TensorSpec, inherited
@@ -150,13 +151,14 @@ def origins(root: MappingNode) -> dict[str, Origin]:
 
 
 def _add_origins(found: dict[str, Origin], path: str, node: MappingNode | SequenceNode) -> None:
-    below: Iterable[tuple[str, Node]]
+    below: Iterable[tuple[str, Span, Node]]
     if isinstance(node, MappingNode):
-        below = [(name, value) for name, (_, value) in node.items.items()]
+        below = [(name, key.span, value) for name, (key, value) in node.items.items()]
     else:
-        below = [(str(index), value) for index, value in enumerate(node.items)]
-    for name, value in below:
+        below = [(str(index), value.span, value) for index, value in enumerate(node.items)]
+    for name, head, value in below:
         full = path + name
-        found[full] = Origin(value.kind, None if value.kind == "--set" else value.span)
+        block = isinstance(value, MappingNode) and value.span.line > head.line  # its own place is its first entry's
+        found[full] = Origin(value.kind, None if value.kind == "--set" else head if block else value.span)
         if not isinstance(value, ScalarNode):
             _add_origins(found, f"{full}.", value)

@@ -9,6 +9,7 @@ from typing import Any
 from trainlaunch.diagnostics import Report
 from trainlaunch.did_you_mean import closest
 from trainlaunch.job.fields.types import Type, spell
+from trainlaunch.sanitize import shorten
 from trainlaunch.units import UnreadableValue, parse_cpus, parse_duration, parse_size
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -227,6 +228,10 @@ def _better(type_: Type, text: str, path: str) -> str:
         candidates.append(re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].rstrip("-"))
     if path == "image":
         candidates += [re.sub(r"^[a-z]+://", "", text), re.sub(r"^[a-z]+://", "", text.lower())]
+    if path == "working_dir":
+        return "write the folder as the container has it, like /workspace, and mount yours there: " + (
+            f"mounts: [{{type: bind, source: {shorten(text) or '.'}, target: /workspace}}]"
+        )
     if type_.what == "an absolute path" and not re.search(r"[\\:~]", text):
         candidates.append(f"/{text.removeprefix('./')}")
     close = next((each for each in candidates if len(each) < 200 and re.fullmatch(type_.pattern, each)), None)

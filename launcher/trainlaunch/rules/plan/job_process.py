@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from trainlaunch.diagnostics import Severity
+from trainlaunch.did_you_mean import closest
 from trainlaunch.formats.docker.shell_lexer import statements
+from trainlaunch.job.command_script import script_not_in_mount
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.rules.sources.deciding_workers import arguments_of, script_facts
@@ -45,6 +49,24 @@ def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
         )
 
 
+@plan_rule("TL218", Severity.ERROR)
+def script_not_mounted(plan: LaunchPlan) -> Iterator[Problem]:
+    """The folder is on this machine, so that what isn't in it isn't in the container."""
+    found = script_not_in_mount(plan.job)
+    if found is None:
+        return
+    path, name = found
+    folder = Path(plan.job.path).absolute().parent
+    near = closest(path.name, [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else ())
+    correct = f"write {name.removesuffix(path.name)}{near} in command, or " if near else ""
+    yield Problem(
+        f"the command runs {name}, and {os.path.relpath(path, folder)} is no file",
+        f"{correct}mount the folder that has it as mounts, and name it in command as it is seen from working_dir",
+        "Python ends with code 2 before anything is loaded",
+        "command",
+    )
+
+
 @plan_rule("TL217", Severity.WARNING)
 def start_method_of_script(plan: LaunchPlan) -> Iterator[Problem]:
     """The script's workers start otherwise than the plan assumes; loaders that state it themselves aren't judged."""
@@ -67,7 +89,10 @@ def start_method_of_script(plan: LaunchPlan) -> Iterator[Problem]:
 def _given(option: Option, words: tuple[str, ...]) -> bool:
     """Whether a command may state an option: by a name, by the beginning of one, as a parser takes it, or in a file."""
     heads = [each.partition("=")[0] for each in words if each.startswith("-") and len(each) > 1]
-    if any(each.startswith("@") for each in words):
+    plain = [each for each in words if not each.startswith("-")]
+    if any(each.startswith("@") or each.endswith((".json", ".yaml", ".yml")) for each in plain):
+        return True
+    if option.by_position and plain:
         return True
     return any(
         name.startswith(head) or (len(name) == 2 and head.startswith(name)) for name in option.names for head in heads

@@ -94,8 +94,7 @@ def shm_size_below_need(plan: LaunchPlan) -> Iterator[Problem]:
     size, need = format_size(shm.size.value), human_size(shm.need)
     yield Problem(
         f"shm_size {size} is below the {need} that the DataLoaders need",
-        f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, "
-        f"at least {format_size(round_up(shm.multi_epoch, MIB))}, or delete it",
+        f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, or delete it",
         WHEN_FULL,
         "shm_size",
     )

@@ -25,7 +25,18 @@ from trainlaunch.rules.sources.training_commands import (
     VARIABLES_OF_WORKERS,
 )
 from trainlaunch.script.read_script import read_script
-from trainlaunch.script.script_facts import AUTO, KNOWN, OPTION, UNSTATED, VARIABLE, Loader, Option, ScriptFacts, Value
+from trainlaunch.script.script_facts import (
+    AUTO,
+    KNOWN,
+    OPTION,
+    OVERRIDE,
+    UNSTATED,
+    VARIABLE,
+    Loader,
+    Option,
+    ScriptFacts,
+    Value,
+)
 
 PLANNED = "{num_workers}"
 SHORT = 2  # characters of an option like -j
@@ -54,9 +65,14 @@ class WorkersDecision(NamedTuple):
             "option": f"{add} {self.name}{number} in command, and {field}",
             "override": f"{add} {self.name}{number} in command, and {field}",
             "variable": f'{add} {self.name}: "{number}" in env, and {field}',
-            "constant": f"write num_workers={number} at {self.place} and {field}, or add data_loader.inject: force",
+            "constant": f"write {self._assignment(number)} at {self.place} and {field}, or add "
+            "data_loader.inject: force",
             "library": f"write num_workers={number} at {self.place}, or add data_loader.inject: num_workers",
         }.get(self.kind, f"lower it to {number} where the script sets it, and {field}")
+
+    def _assignment(self, number: int) -> str:
+        """Return a number of workers as it stands in a script, or in another file whose key nobody need know."""
+        return f"num_workers={number}" if ".py:" in self.place else str(number)
 
     def take_planned(self) -> str:
         """Return what to type so that the script takes the planned number; empty where it does."""
@@ -83,7 +99,9 @@ class WorkersDecision(NamedTuple):
             "option": f"{self.name.rstrip('= ')}{number} of the command decides"
             if self.passed
             else f"the script's own {self.name.rstrip('= ')}{number} decides ({self.place})",
-            "override": f"{self.name.rstrip('=')}{number} of the command decides",
+            "override": f"{self.name.rstrip('=')}{number} of the command decides"
+            if self.passed
+            else f"{self.place} states{number} for {self.name.rstrip('=')}",
             "variable": f"{self.name}{number} decides ({self.place})" if self.place else f"{self.name}{number} decides",
             "constant": f"{self.place} states{number}",
             "library": f"{self.place} states none, and torch takes 0",
@@ -143,13 +161,33 @@ def _of_loader(job: JobSpec, loader: Loader) -> WorkersDecision:
         return _of_variable(job, value, loader.place)
     if value.kind == OPTION and value.option is not None:
         return _of_option(job, value, loader.place)
+    if value.kind == OVERRIDE:
+        return _of_override(job, value)
+    if value.given_by is not None and any(_words_of(job, value.given_by)):
+        return WorkersDecision("unknown", "", loader.place)  # the command names another file
     if value.kind == KNOWN:
         if value.text == UNSTATED:
             kind = "plan" if job.data_loader.inject == INJECTED else "library"
             return WorkersDecision(kind, "data_loader.inject" if kind == "plan" else "", loader.place, 0)
         number = value.literal if isinstance(value.literal, int) else None
-        return WorkersDecision("constant", "", loader.place, number)
+        return WorkersDecision("constant", "", value.place or loader.place, number)
     return _of_command(job) or _of_variables(job) or WorkersDecision("unknown", "", loader.place)
+
+
+def _of_override(job: JobSpec, value: Value) -> WorkersDecision:
+    """Return what the command says of a key of a configuration, else what its file does."""
+    words = [word.partition("=") for command in job_commands(job) for word in command]
+    stated = [text for key, equals, text in words if equals and key.lstrip("+") == value.text]
+    if stated:
+        return _stated("override", f"{value.text}=", stated[-1])._replace(place=value.place)
+    number = value.literal if isinstance(value.literal, int) else None
+    return WorkersDecision("override", f"{value.text}=", value.place, number)
+
+
+def _words_of(job: JobSpec, option: Option) -> Iterator[str]:
+    """Yield the words of a job's commands that name an option, in whichever of its names."""
+    for command in job_commands(job):
+        yield from (each for each in command if each.partition("=")[0] in option.names)
 
 
 def _of_option(job: JobSpec, value: Value, place: str) -> WorkersDecision:

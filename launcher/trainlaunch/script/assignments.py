@@ -1,0 +1,67 @@
+"""What a name is given: by assignments in a function, a class or a module, by a parameter's default, by a return."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainlaunch.script.source import Function
+
+_ONE_TARGET = (ast.AnnAssign, ast.NamedExpr)
+
+
+def assigned(name: str, owner: ast.AST) -> list[ast.expr]:
+    """Return what is assigned to a name in a function, a class's body or a module's, inner functions left out.
+
+    A loop's variable, an unpacked one and `+=` count as an assignment of something that nobody knows.
+    """
+    found: list[ast.expr] = []
+    stored = 0
+    waiting = list(ast.iter_child_nodes(owner))
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, (Function, ast.ClassDef, ast.Lambda)):
+            continue
+        waiting += ast.iter_child_nodes(node)
+        stored += isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, _ONE_TARGET) else []
+        )
+        value = getattr(node, "value", None)
+        if any(isinstance(each, ast.Name) and each.id == name for each in targets) and isinstance(value, ast.expr):
+            found.append(value)
+    return found if len(found) == stored else [*found, ast.Name(name), ast.Name(name)]
+
+
+def parameters(function: Function) -> dict[str, ast.expr | None]:
+    """Return each parameter with its default."""
+    plain = [*function.args.posonlyargs, *function.args.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(function.args.defaults))
+    found = dict(zip((each.arg for each in plain), [*defaults, *function.args.defaults], strict=True))
+    keywords = zip((each.arg for each in function.args.kwonlyargs), function.args.kw_defaults, strict=True)
+    return {**found, **dict(keywords)}
+
+
+def is_init(node: ast.AST) -> bool:
+    """Whether a node is the function that a class's objects start with."""
+    return isinstance(node, Function) and node.name == "__init__"
+
+
+def returned(function: Function) -> list[ast.expr]:
+    """Return what a function returns, inner ones left out; nothing for one that yields."""
+    found: list[ast.expr] = []
+    for node in _own(function):
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return []
+        if isinstance(node, ast.Return) and node.value is not None:
+            found.append(node.value)
+    return found
+
+
+def _own(function: Function) -> Iterator[ast.AST]:
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        if not isinstance(node, (Function, ast.ClassDef, ast.Lambda)):
+            waiting += ast.iter_child_nodes(node)

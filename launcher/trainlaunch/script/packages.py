@@ -1,0 +1,68 @@
+"""From which folder a script must be started so that Python finds what it imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from trainlaunch.script.source import MAX_FOLDERS_ABOVE, TOP_OF_PROJECT, PythonSource
+
+_SOURCES = "src"
+
+
+class Start(NamedTuple):
+    """The folder that a script's imports are looked for in; `module`: it is started by `python -m` there.
+
+    `path` is what PYTHONPATH needs beside it, seen from that folder.
+    """
+
+    root: Path
+    module: str = ""
+    path: str = ""
+
+
+def start_of(script: Path, source: PythonSource) -> Start | None:
+    """Return how a script must be started where its own folder isn't enough; None where it is, or finds its own way."""
+    if any(called.startswith("sys.path.") for _, called in source.calls):
+        return None
+    file = script.resolve()
+    levels = [each.level for each in source.nodes if isinstance(each, ast.ImportFrom) and each.level]
+    if levels:
+        if max(levels) >= len(file.parents):
+            return None
+        return _as_module(file, file.parents[max(levels)])
+    for name in _imported(source):
+        if not any((folder, "") == (file.parent, "") for folder, _ in _holding(file, name)):
+            for folder, below in _holding(file, name):
+                return Start(folder, path=below) if below else _as_module(file, folder)
+    return None
+
+
+def _as_module(file: Path, root: Path) -> Start | None:
+    """Return the start of a file as a module of the outermost package around it, or of a folder without one."""
+    while (root / "__init__.py").is_file() and root != root.parent:
+        root = root.parent
+    parts = file.relative_to(root).with_suffix("").parts
+    return Start(root, ".".join(parts)) if all(each.isidentifier() for each in parts) else None
+
+
+def _imported(source: PythonSource) -> Iterator[str]:
+    """Yield the first word of each module that is imported by its whole name."""
+    for each in source.nodes:
+        if isinstance(each, ast.Import):
+            yield from (name.name.partition(".")[0] for name in each.names)
+        elif isinstance(each, ast.ImportFrom) and each.module and not each.level:
+            yield each.module.partition(".")[0]
+
+
+def _holding(file: Path, name: str) -> Iterator[tuple[Path, str]]:
+    """Yield the folders from the script's up to its project's that have a module of that name, or their src has."""
+    for folder in file.parents[: 1 + MAX_FOLDERS_ABOVE]:
+        for below in ("", _SOURCES):
+            module = folder / below / name
+            if module.with_suffix(".py").is_file() or (module.is_dir() and any(module.glob("*.py"))):
+                yield folder, below
+        if any((folder / mark).exists() for mark in TOP_OF_PROJECT):
+            return

@@ -1,0 +1,74 @@
+"""A script with the modules that it imports: what calls what, what can run at all, its options and configuration."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from trainlaunch.script.config_files import Config
+from trainlaunch.script.script_facts import Option
+from trainlaunch.script.source import Function, PythonSource
+
+
+@dataclass(frozen=True)
+class Program:
+    """The script with the modules that it imports from its folder, and its options by name.
+
+    `files` are the configuration files that it names, `hydra` is what its entry function gets from Hydra.
+    """
+
+    sources: tuple[PythonSource, ...]
+    options: Mapping[str, Option]
+    files: Mapping[str, Config] = field(default_factory=dict)
+    hydra: Config | None = None
+
+    @cached_property
+    def calls(self) -> Mapping[str, list[tuple[ast.Call, PythonSource]]]:
+        """The calls of each function or class, by its name."""
+        found: dict[str, list[tuple[ast.Call, PythonSource]]] = {}
+        for source in self.sources:
+            for node, called in source.calls:
+                found.setdefault(called.rpartition(".")[2], []).append((node, source))
+        return found
+
+    @cached_property
+    def dead(self) -> frozenset[Function]:
+        """The functions that nothing which runs names; methods and decorated ones may be a framework's to call."""
+        plain: dict[str, list[tuple[Function, PythonSource]]] = {}
+        named: dict[Function | None, set[str]] = {None: set()}
+        for source in self.sources:
+            for node in source.nodes:
+                if isinstance(node, Function) and not node.decorator_list and source.class_of(node) is None:
+                    plain.setdefault(node.name, []).append((node, source))
+        known = {function for each in plain.values() for function, _ in each}
+        for source in self.sources:
+            for node in source.nodes:
+                word = _named_by(node)
+                if word in plain:
+                    owner = next((each for each in source.around(node) if each in known), None)
+                    named.setdefault(owner, set()).add(word)
+        alive: set[Function] = set()
+        waiting = list(named[None])
+        while waiting:
+            for function, _ in plain.get(waiting.pop(), ()):
+                if function not in alive:
+                    alive.add(function)
+                    waiting += named.get(function, ())
+        return frozenset(known - alive)
+
+    def runs(self, source: PythonSource, node: ast.AST) -> bool:
+        """Whether something may run a node: it stands in no function that nothing calls."""
+        return not any(each in self.dead for each in source.around(node))
+
+
+def _named_by(node: ast.AST) -> str:
+    """Return the name that a node refers to, in the text of a string too; `` for any other."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.alias) and node.asname:
+        return node.name.rpartition(".")[2]
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
