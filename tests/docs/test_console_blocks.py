@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -37,15 +36,6 @@ def printed(body: str, bin_folder: Path) -> str:
         )
         parts.append(f"$ {command}\n{done.stdout}")
     return "".join(parts)
-
-
-@pytest.fixture
-def bin_folder(tmp_path: Path) -> Path:
-    """Return a folder with a `trainlaunch` that runs this checkout."""
-    program = tmp_path / "trainlaunch"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}/launcher" exec "{sys.executable}" -m trainlaunch "$@"\n')
-    program.chmod(0o755)
-    return tmp_path
 
 
 @pytest.mark.parametrize(("page", "body"), BLOCKS, ids=[f"{page.name}-{n}" for n, (page, _) in enumerate(BLOCKS)])
