@@ -184,7 +184,9 @@ def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
         return None if dropped else replace(diagnosis, confidence=POSSIBLE)
     if diagnosis.symptom in LAST_RESORTS:
         return replace(diagnosis, confidence=POSSIBLE)
-    return replace(diagnosis, confidence=LIKELY if diagnosis.confidence == CERTAIN else POSSIBLE)
+    if diagnosis.symptom in ECHOES:
+        return replace(diagnosis, confidence=POSSIBLE)
+    return replace(diagnosis, confidence=LIKELY) if diagnosis.confidence == CERTAIN else diagnosis
 
 
 def _after_prose(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
