@@ -182,9 +182,7 @@ def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
         quoted = diagnosis.symptom not in KILLS and not any(account.raised_at(each.line) for each in diagnosis.evidence)
         dropped = quoted or diagnosis.symptom in ECHOES | LAST_RESORTS
         return None if dropped else replace(diagnosis, confidence=POSSIBLE)
-    if diagnosis.symptom in LAST_RESORTS:
-        return replace(diagnosis, confidence=POSSIBLE)
-    if diagnosis.symptom in ECHOES:
+    if diagnosis.symptom in LAST_RESORTS | ECHOES:
         return replace(diagnosis, confidence=POSSIBLE)
     return replace(diagnosis, confidence=LIKELY) if diagnosis.confidence == CERTAIN else diagnosis
 

@@ -124,6 +124,10 @@ _KNOWN = (
         "another GPU",
     ),
     (
+        re.compile(r"\[Errno 98\]|(?i:address already in use)"),
+        "another process has the port: end it (`ss -ltnp` shows who), or take another port",
+    ),
+    (
         re.compile(r"placement group|No available node types"),
         "Ray has not as many free CPUs or GPUs as are asked for, or not on one node: `ray status` shows what it has and"
         " who holds it; ask for less, or start Ray with more (`ray start --num-gpus`)",
