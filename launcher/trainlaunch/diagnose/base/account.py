@@ -50,6 +50,7 @@ ECHOING = frozenset(
         "ConnectionRefusedError",
         "EOFError",
         "KeyboardInterrupt",
+        "PTXASError",
         "Empty",
     }
 )

@@ -33,7 +33,7 @@ _INSUFFICIENT = LogPattern(
     "CUDA",
     r"CUDA driver version is insufficient for CUDA runtime|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
     r"|CUDA_ERROR_UNSUPPORTED_PTX|PTX was compiled with an unsupported toolchain"
-    r"|CUDA driver error: (?:device kernel image is invalid|PTX)",
+    r"|(?:CUDA driver error|Triton Error \[CUDA\]): (?:device kernel image is invalid|PTX)",
 )
 _FORWARD = LogPattern(
     "rror", r"forward compatibility was attempted on non supported HW|unsupported display driver / cuda driver"
@@ -47,10 +47,8 @@ _ARCH = LogPattern(
     "rror", r"no kernel image is available for execution|invalid device function|error: invalid value for --gpu-arch"
 )
 _TOOLKIT = LogPattern("rror", r"nvidia-container-cli: (?:initialization|detection) error")
-_PTXAS = LogPattern(
-    "rror",
-    r"Value '(?P<arch>sm_\w+)' is not defined for option 'gpu-name'|Unsupported gpu architecture '(?P<other>\w+)'",
-)
+_PTXAS = LogPattern("Value 'sm_", r"Value '(?P<arch>sm_\w+)' is not defined for option 'gpu-name'")
+_NVCC = LogPattern("Unsupported gpu", r"Unsupported gpu architecture '(?P<arch>\w+)'")
 _LOOK = ("nvidia-smi",)
 _FIT = (
     "use an image for this machine's driver and GPU (`nvidia-smi` names both), or a machine with a newer driver; "
@@ -92,8 +90,8 @@ _gpu_driver = of_stories(
             commands=_LOOK,
         ),
         Story(
-            (_PTXAS,),
-            "the compiler of GPU code (ptxas, nvcc) in this image is older than this GPU (<arch><other>)",
+            (_PTXAS, _NVCC),
+            "the compiler of GPU code (ptxas, nvcc) in this image is older than this GPU (<arch>)",
             "use an image with a newer CUDA, Triton and torch; where the image has a newer ptxas set env: "
             "{TRITON_PTXAS_PATH: /usr/local/cuda/bin/ptxas}",
             commands=_LOOK,
@@ -115,7 +113,8 @@ _DRIVER = LogPattern(
 _WARNED = re.compile(r"UserWarning: |failed call to cuInit")  # by a torch, or a TensorFlow, that goes on without
 _NONE = LogPattern(
     "CUDA",
-    r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|CUDA unknown error - this may",
+    r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|CUDA unknown error - this may"
+    r"|CUDA driver initialization failed",
 )
 _ASKED = LogPattern(
     "rror",
