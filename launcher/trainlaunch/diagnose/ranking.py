@@ -16,6 +16,7 @@ from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.symptoms import (
     clusters,
     full_shm,
+    gpu_drivers,
     gpu_faults,
     hubs,
     images,
@@ -39,6 +40,7 @@ FAMILIES = (
     limits,
     memory,
     signals,
+    gpu_drivers,
     gpu_faults,
     rank_faults,
     images,

@@ -128,6 +128,14 @@ _KNOWN = (
         "another process has the port: end it (`ss -ltnp` shows who), or take another port",
     ),
     (
+        re.compile(r"NCCL error in: .*(?:unhandled|internal error)"),
+        "NCCL's own lines say more: run once with env: {NCCL_DEBUG: INFO}, and look for the first WARN of any rank",
+    ),
+    (
+        re.compile(r"operator torchvision::nms does not exist"),
+        "torchvision was built for another torch: install the two of one release (`pip install torch torchvision`)",
+    ),
+    (
         re.compile(r"placement group|No available node types"),
         "Ray has not as many free CPUs or GPUs as are asked for, or not on one node: `ray status` shows what it has and"
         " who holds it; ask for less, or start Ray with more (`ray start --num-gpus`)",
