@@ -128,7 +128,7 @@ _KNOWN = (
         "another process has the port: end it (`ss -ltnp` shows who), or take another port",
     ),
     (
-        re.compile(r"NCCL error in: .*(?:unhandled|internal error)"),
+        re.compile(r"unhandled (?:system|cuda) error|report this issue to the NCCL developers"),
         "NCCL's own lines say more: run once with env: {NCCL_DEBUG: INFO}, and look for the first WARN of any rank",
     ),
     (
