@@ -120,7 +120,8 @@ def ranked(case: Case) -> tuple[Diagnosis, ...]:
     if not causes:
         causes = _of_failed_rank(case, found)
         echoes = [each for each in echoes if each not in causes]
-    if echoes and (not causes or (echoes[0].confidence == CERTAIN and _all_possible(causes))):
+    weak = not case.account.explains_itself and all(each.confidence == POSSIBLE for each in causes)
+    if echoes and (not causes or (weak and echoes[0].confidence == CERTAIN)):
         causes, echoes = [*echoes[:1], *causes], echoes[1:]
     if not causes:
         shown = {seen.line for each in harmless for seen in each.evidence if seen.line}
@@ -154,10 +155,6 @@ def _of_failed_rank(case: Case, found: list[Diagnosis]) -> list[Diagnosis]:
         return []
     name = OF_SIGNALS.get(failed.code, "rank-ended" if failed.code > 0 and case.account.failed_in_silence else "")
     return [each for each in found if each.symptom == name]
-
-
-def _all_possible(causes: list[Diagnosis]) -> bool:
-    return all(each.confidence == POSSIBLE for each in causes)
 
 
 def _stands_in_end(case: Case, diagnosis: Diagnosis) -> bool:
