@@ -8,7 +8,8 @@
     python bench/confusion.py --output json
 
 A row is right when its first symptom is one that it accepts, or where it wants nothing and nothing is certain; partly
-where that stands further down or is only possible, silent where nothing is named, else wrong. Rows that accept nothing
+where that stands further down or is only possible, silent where nothing is named, else wrong. Rows that accept
+nothing
 by name are listed for a person.
 Ten ordinary logs without an exit code follow: they name nothing certain.
 """

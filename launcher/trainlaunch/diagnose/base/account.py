@@ -50,13 +50,14 @@ ECHOING = frozenset(
         "ConnectionRefusedError",
         "EOFError",
         "KeyboardInterrupt",
+        "PTXASError",
         "Empty",
     }
 )
 PEER = re.compile(
     r"Connection closed by peer|Connection reset by peer|Timed out waiting \d{1,12}ms|Broken pipe|failed to recv, got 0"
     r"|NCCL communicator (?:was|has been) aborted|collective operation timeout|remote process exited|have timed out"
-    r"|wait timeout after \d{1,12}ms|Socket Timeout|store->get\("
+    r"|failed to pass monitoredBarrier|wait timeout after \d{1,12}ms|Socket Timeout|store->get\("
 )
 _OPAQUE = re.compile(
     r"DataLoader worker \(pid|DataLoader timed out|Pin memory thread exited|exited unexpectedly|received signal"

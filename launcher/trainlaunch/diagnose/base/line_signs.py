@@ -33,8 +33,8 @@ _TEACHES = re.compile(
     r"|\b(?:e\.g\.|for example|such as) "
 )
 _SOURCE = re.compile(
-    r"\s*(?:[+-]\s+|>>> ?)?(?:raise |except |(?:el)?if |assert |print\(|echo |log(?:ger|ging)?\.\w+\(|return |#|//"
-    r"|warnings\.warn\()|\++ \S|>\s|\s{1,8}-{1,2}\w"
+    r"\s*(?:[+-]\s+|>{1,3}\s*)?(?:raise |except |(?:el)?if |assert |print\(|echo |log(?:ger|ging)?\.\w+\(|return |//"
+    r"|#(?!\d)|warnings\.warn\()|\++ \S|\s{1,8}-{1,2}\w"  # a number behind # is a step of BuildKit's
 )
 _TELLS = re.compile(
     r"(?i)\b(?:msg|message|err|error|reason|text|details?|exception|stderr|output|log|desc|info)['\"]?[:= ]+$"

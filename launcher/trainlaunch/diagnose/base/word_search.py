@@ -38,7 +38,7 @@ def _finder(initial: bytes, words: list[bytes]) -> Callable[[bytes, int], int]:
     """Return what finds the next place of any of these words, which is -1 without one."""
     if initial in words:
         return lambda text, at: text.find(initial, at)
-    search = re.compile(initial + b"(?:" + b"|".join(re.escape(each[1:]) for each in words) + b")").search
+    search = re.compile(b"|".join(map(re.escape, words))).search
 
     def place(text: bytes, at: int) -> int:
         found = search(text, at)

@@ -96,8 +96,9 @@ _network_interface = of_stories(
 
 
 _LISTEN = LogPattern(
-    "rror", r"server socket has failed to (?:listen|bind)|EADDRINUSE|errno: 98 - Address already in use|\[Errno 98\]"
+    "rror", r"server socket has failed to (?:listen|bind)|EADDRINUSE|errno: 98 - Address already in use"
 )
+_IN_USE = LogPattern("rror: [Errno", r"\[Errno 98\]")
 _UNSET = LogPattern("rror", r"env:// rendezvous: environment variable (?P<name>\w+) expected, but not set")
 _JOINED = LogPattern("rror", r"waiting for clients\. (?P<joined>\d+)/(?P<all>\d+) clients joined")
 _NAME = LogPattern(
@@ -123,17 +124,17 @@ _TOGETHER = (
     "where images are pulled for long, pass `--rdzv-conf join_timeout=1800`"
 )
 
+_TAKEN = (
+    "the port that the ranks meet at is taken by another process",
+    "set torchrun.rdzv_port to a free port (`torchrun --master-port`, or --standalone on one node), and give each "
+    "run of a shared host its own",
+)
 _rendezvous = of_stories(
     "TL655",
     "rendezvous",
     (
-        Story(
-            (_LISTEN,),
-            "the port that the ranks meet at is taken by another process",
-            "set torchrun.rdzv_port to a free port (`torchrun --master-port`, or --standalone on one node), and give "
-            "each "
-            "run of a shared host its own",
-        ),
+        Story((_LISTEN,), *_TAKEN),
+        Story((_IN_USE,), *_TAKEN, within=r"torch/distributed|rendezvous|TCPStore"),
         Story(
             (_UNSET,),
             "the script waits for other ranks, and nobody started it as one: <name> is not set",

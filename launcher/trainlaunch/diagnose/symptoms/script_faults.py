@@ -124,6 +124,18 @@ _KNOWN = (
         "another GPU",
     ),
     (
+        re.compile(r"\[Errno 98\]|(?i:address already in use)"),
+        "another process has the port: end it (`ss -ltnp` shows who), or take another port",
+    ),
+    (
+        re.compile(r"unhandled (?:system|cuda) error|report this issue to the NCCL developers"),
+        "NCCL's own lines say more: run once with env: {NCCL_DEBUG: INFO}, and look for the first WARN of any rank",
+    ),
+    (
+        re.compile(r"operator torchvision::nms does not exist"),
+        "torchvision was built for another torch: install the two of one release (`pip install torch torchvision`)",
+    ),
+    (
         re.compile(r"placement group|No available node types"),
         "Ray has not as many free CPUs or GPUs as are asked for, or not on one node: `ray status` shows what it has and"
         " who holds it; ask for less, or start Ray with more (`ray start --num-gpus`)",

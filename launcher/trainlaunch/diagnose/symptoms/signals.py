@@ -112,7 +112,7 @@ def _look(case: Case, name: str) -> str:
 _TORCHRUN = LogPattern(
     "SIG", r"Received (?:Signals\.)?SIG(?:TERM|INT|HUP|QUIT) death signal|got signal: (?:Signals\.)?(?:SIG|\d)"
 )
-_GOT = LogPattern("SIG", r"SignalException: Process \d+ got signal")
+_GOT = LogPattern("SignalException", r"SignalException: Process \d+ got signal")
 _SCANCEL = LogPattern("rror", r"(?:JOB|STEP) \S+ ON \S+ CANCELLED AT [\d:T-]+(?: \*+)?\s*$")
 _AGAIN = "start it again with `trainlaunch up` when it should go on"
 _DEADLINE = "active_deadline"

@@ -200,13 +200,14 @@ _CANT = LogPattern(
     r"(?:Error: )(?:Can't pickle|Can't get local object|cannot pickle|can't pickle|Can't get attribute '[^']+' on <)",
 )
 _TYPE = LogPattern("PicklingError")
+_SAVES = r"torch/serialization\.py|torch\.save|pickle\.dump|joblib|cloudpickle"
 _SENDS = r"multiprocessing/|popen_|DataLoader|_feed|ForkingPickler|reduction\.py|dataloader\.py|spawn"
 
 
 def _unpicklable(case: Case) -> Told | None:
     """Match pickle's texts where processes are started or fed."""
     hit = case.first(_CANT, _TYPE, within=_SENDS) or case.first(_CANT, _TYPE)
-    if hit is None:
+    if hit is None or (hit.within(_SAVES) and not hit.within(_SENDS)):
         return None
     fed = hit.within(r"queues\.py.*_feed")
     hung = "; the batch is lost, and the run is hung" if fed and case.exit_code is None else ""
