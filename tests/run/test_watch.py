@@ -57,6 +57,29 @@ def test_the_peak_is_the_largest_reading(watch: tuple[ShmWatch, list[str]]) -> N
     assert said == []
 
 
+ILL = "unhealthy: rank 0 has waited 32 s for one batch, 30 s are allowed (stall_after)"
+
+
+@pytest.mark.parametrize(
+    ("health", "output", "stops"),
+    [
+        ("starting", ILL, True),
+        ("healthy", ILL, True),
+        ("starting", "unhealthy: /dev/shm is gone, so no batch can reach the training process", False),
+        ("unhealthy", "Health check exceeded timeout (10s)", False),
+        ("healthy", "longest_wait=40 shm used=1", False),
+    ],
+)
+def test_a_stall_counts_at_the_first_check_that_says_it(
+    plan: LaunchPlan, health: str, output: str, stops: bool
+) -> None:
+    """Also before an engine counts failures, and before there were as many as its retries; no other failure does."""
+    against: list[str] = []
+    watcher = ShmWatch(Scripted([]), planned_shm(plan), Log(lambda log: "", print), print, unhealthy=against.append)
+    watcher.take_health(replace(BLANK, health=health, health_output=output))
+    assert against == ([ILL.removeprefix("unhealthy: ")] if stops else [])
+
+
 def test_full_means_no_room_for_the_next_storage(watch: tuple[ShmWatch, list[str]], plan: LaunchPlan) -> None:
     """One page more room than the largest storage is not full; said once, with both numbers."""
     watcher, said = watch

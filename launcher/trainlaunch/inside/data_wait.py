@@ -90,14 +90,19 @@ class DataWait:
         try:
             if loop.forks != self._forks:
                 return  # a process that was forked meanwhile
-            self._add(loop, now - loop.entered, first=loop.begins)
-            numbers = loop.numbers
+            numbers, took = loop.numbers, now - loop.entered
+            loop.waited += took
+            numbers[WAITED] += took
             numbers[SINCE], numbers[LATEST] = 0, now + self._to_epoch
+            if loop.begins:
+                loop.first += took
+                numbers[FIRST] += took
             loop.begins = not batch
             if batch:
                 loop.batches += 1
                 numbers[BATCHES] += 1
-                loop.sequence = self._sequence()
+                if loop.phase != TRAINS or loop.batches == 1:
+                    loop.sequence = self._sequence()
         except Exception:
             self._void()
 
@@ -113,16 +118,11 @@ class DataWait:
     def _started(self, iterator: Any, took: int) -> None:
         try:
             iterator.__dict__["_trainlaunch_wait"] = loop = self._loop(self._guessed())
-            self._add(loop, took, first=True)
+            for number in (WAITED, FIRST):
+                loop.numbers[number] += took
+            loop.waited = loop.first = took
         except Exception:
             self._void()
-
-    def _add(self, loop: Loop, took: int, *, first: bool) -> None:
-        loop.waited += took
-        loop.numbers[WAITED] += took
-        if first:
-            loop.first += took
-            loop.numbers[FIRST] += took
 
     def _guessed(self, *, trains: bool | None = None) -> int:
         """Return what the next batches are for, as far as this thread and its grad mode tell."""

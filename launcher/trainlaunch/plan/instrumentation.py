@@ -12,6 +12,7 @@ INJECTED = "num_workers"  # the word of data_loader.inject that asks for WORKERS
 OVERRIDING = "force"  # likewise, and for what a script states itself too
 SETTING = "TRAINLAUNCH_WORKERS"  # has the job's loaders for WORKERS, as JSON
 FORCED = "TRAINLAUNCH_FORCE_WORKERS"  # 1: stated numbers are overridden
+LOOK_SECONDS = 5  # between two looks of `up` at what a health check said
 PAGES = 16  # of /dev/shm that the files of a job's own parts take at most, those of the health check among them
 
 
@@ -41,6 +42,16 @@ def instrumentation_of(job: JobSpec) -> Instrumentation:
         forced = ((FORCED, "1"),) if job.data_loader.inject == OVERRIDING else ()
         made = made.with_part(WORKERS, (SETTING, json.dumps(loaders)), *forced)
     return made.with_part(DATA_WAIT) if job.observe else made
+
+
+def latest_stall(job: JobSpec) -> int:
+    """Return the seconds after its last batch by which a rank that waits for the next is told, or its job stopped.
+
+    An engine's check says it once and `up` hears it; a kubelet waits for as many checks as may fail.
+    """
+    check = job.healthcheck
+    looks = check.interval + LOOK_SECONDS if job.kind is None else check.interval * check.retries
+    return (check.stall_after or 0) + looks
 
 
 def forbids_noting(job: JobSpec) -> str:

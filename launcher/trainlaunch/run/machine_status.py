@@ -13,7 +13,7 @@ from trainlaunch.run.base.console import not_kept
 from trainlaunch.run.base.multi_node import deciding, newest_of
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of, read_whole_log, without_secrets
 from trainlaunch.run.base.run_query import Run
-from trainlaunch.run.base.shm_reading import highest, measured_line
+from trainlaunch.run.base.shm_reading import highest, is_stalled, measured_line
 from trainlaunch.run.base.store import (
     FAILED,
     PENDING,
@@ -214,7 +214,8 @@ def _state(container: ContainerInfo) -> str:
     health = f", {container.health}" if container.health else ""
     if container.status == "running":
         reason = container.health_output.removeprefix("unhealthy: ")
-        said = f": {reason}" if container.health in {"unhealthy", "unchecked"} and reason else ""
+        told = container.health in {"unhealthy", "unchecked"} or is_stalled(container.health_output)
+        said = f": {reason}" if told and reason else ""
         return f"running for {age(time.time() - container.started)}{health}{said}"
     if container.exit_code is None:
         if container.status == "exited":

@@ -23,7 +23,7 @@ from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.ceilings import PolicyValue
 from trainlaunch.job.loader_spec import KIND
 from trainlaunch.job.spec import Origin
-from trainlaunch.plan.instrumentation import DATA_WAIT, HEARTBEAT, OVERRIDING, WORKERS
+from trainlaunch.plan.instrumentation import DATA_WAIT, HEARTBEAT, OVERRIDING, WORKERS, latest_stall
 from trainlaunch.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from trainlaunch.plan.lock_overrides import fresh_probe, fresh_tune, start_method_derivation
 from trainlaunch.plan.shm_sum_text import multi_epoch_derivation, need_derivation
@@ -178,7 +178,9 @@ def _thread_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
 def _inside_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     """Yield what runs inside the job's own processes."""
     if HEARTBEAT in plan.inside.parts:
-        told = "the longest wait of a rank for one batch, which its DataLoader notes"
+        latest, ends = format_duration(latest_stall(plan.job)), "stopped" if plan.job.healthcheck.stops else "told"
+        told = f"the longest wait of a rank for one batch, which its DataLoader notes; {ends} {latest} after the last"
+        told += " at the latest"
         longest = format_duration(plan.job.healthcheck.stall_after or 0)
         yield "stall_after", longest, told, str(plan.job.origin("healthcheck.stall_after"))
     if WORKERS in plan.inside.parts:

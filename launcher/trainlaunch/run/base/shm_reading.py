@@ -25,6 +25,7 @@ _PAIR = re.compile(r"\b(used|peak|size)=(\d{1,18}|unlimited)(?!\d)", re.ASCII)
 _WORKERS = re.compile(r"\bworkers=(\d{1,9})(?!\d)", re.ASCII)
 _PEAK_WORKERS = re.compile(r"\bpeak_workers=(\d{1,9})(?!\d)", re.ASCII)  # target local's own, as the next
 _LARGEST = re.compile(r"\blargest=(\d{1,18})(?!\d)", re.ASCII)
+STALLED = "unhealthy: rank "  # how the health command begins what it has against a rank that waits
 SHM = "/dev/shm"
 STORAGE = f"{SHM}/torch_"  # so torch names the file of a storage, which it deletes at once
 
@@ -102,6 +103,15 @@ def read_from_health(output: str) -> ShmReading | None:
         peak_workers=peak_workers,
         largest=int(found[1]) if (found := _LARGEST.search(output)) else 0,
     )
+
+
+def is_stalled(output: str) -> bool:
+    """Whether the health command says that a rank waits longer than it may.
+
+    That is so at the first check that says it, in start_period too, which it knows: the engine's retries are for checks
+    that take too long.
+    """
+    return output.startswith(STALLED)
 
 
 class OwnChecks:

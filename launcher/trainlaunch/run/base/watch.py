@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from trainlaunch.errors import LaunchError
-from trainlaunch.plan.instrumentation import WORKERS
+from trainlaunch.plan.instrumentation import LOOK_SECONDS, WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.plan.shared_memory import PAGE
@@ -17,7 +17,7 @@ from trainlaunch.run.base.backend import Chunk, ContainerInfo, Peak, Say, ShmRea
 from trainlaunch.run.base.clock import clock
 from trainlaunch.run.base.run_evidence import TAIL_BYTES, PreflightLine
 from trainlaunch.run.base.shm_place import way_to_enlarge
-from trainlaunch.run.base.shm_reading import highest, peak_of, read_from_health
+from trainlaunch.run.base.shm_reading import highest, is_stalled, peak_of, read_from_health
 from trainlaunch.run.base.wait_reading import HeldPage, PageSource
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 HEAD_BYTES = 8 * 1024
 UNHEALTHY = "unhealthy: "  # how the health command begins what it has against a run
 WATCHED_BYTES = 8 * 1024
-HEALTH_SECONDS = 5.0  # between two looks at the engine's health status
+HEALTH_SECONDS = float(LOOK_SECONDS)  # between two looks at the engine's health status
 SILENT_SECONDS = 60.0  # of log and of a full /dev/shm, after which a job counts as stuck
 COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
 _LOWERED = re.compile(r"preflight passed: (?:(?!preflight ).)*\bnum_workers (\d{1,9})\b", re.ASCII)
@@ -170,8 +170,7 @@ class ShmWatch:
         self._more_said = not plan.compares
         self._full_since: float | None = None
         self._counts = self._last_workers = self._noted = 0
-        self._note = note
-        self.waits = HeldPage(backend)
+        self._note, self.waits = note, HeldPage(backend)
         self.seen: Peak | None = None
         self.most_workers = 0
 
@@ -201,11 +200,13 @@ class ShmWatch:
                 self.take(reading)
 
     def take_health(self, now: ContainerInfo | None) -> None:
-        """Say once that the health check found the run unhealthy, in its own words."""
-        if now is not None and now.health == "unhealthy" and not self._unhealthy_said:
+        """Say once that the health check found the run unhealthy, in its own words; a stall is certain at once."""
+        if now is None or (now.health != "unhealthy" and not is_stalled(now.health_output)):
+            return
+        if not self._unhealthy_said:
             self._unhealthy_said = True
             self._say(f"the health check says: {now.health_output or 'unhealthy'}")
-        if now is not None and now.health == "unhealthy" and now.health_output.startswith(UNHEALTHY):
+        if now.health_output.startswith(UNHEALTHY):
             self._unhealthy(now.health_output.removeprefix(UNHEALTHY))
 
     def end(self, health_output: str = "") -> None:
@@ -287,9 +288,8 @@ class ShmWatch:
         planned = self._plan.processes(self.log.num_workers)
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
-        way = self._take_planned()
-        if self._plan.injects:
-            way = "the lines about `num_workers` above say which DataLoader was left alone, and why"
+        told = "the lines about `num_workers` above say which DataLoader was left alone, and why"
+        way = told if self._plan.injects else self._take_planned()
         if not way:  # it takes the planned number: loops that were too short to be seen, or another loader's turn
             return ""
         seen = f"{counted(self.most_workers, 'DataLoader worker')} were seen at most and {planned} were planned"

@@ -21,7 +21,7 @@ from trainlaunch.run.base.log_position import TimePosition
 from trainlaunch.run.base.private_files import UnusableState, state_root
 from trainlaunch.run.base.run_query import may_move
 from trainlaunch.run.base.sessions import LoggedSession
-from trainlaunch.run.base.shm_reading import OwnChecks
+from trainlaunch.run.base.shm_reading import OwnChecks, is_stalled
 from trainlaunch.run.base.wait_reading import WaitPage, open_page
 from trainlaunch.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
 from trainlaunch.run.local.log import part_of_log
@@ -178,7 +178,7 @@ class LocalBackend:
         if not self._checks.due(container, known.get("interval", 0)) or (state := self.inspect(container)) is None:
             return None
         ill = self._checks.unhealthy(container, failed=state.health == "unhealthy", retries=known.get("retries", 1))
-        return state if ill or state.health != "unhealthy" else None
+        return state if ill or state.health != "unhealthy" or is_stalled(state.health_output) else None
 
     def signals(self, container: ContainerInfo) -> tuple[int, ...]:
         """Return what was sent through trainlaunch; what `kill` sends leaves no trace on a host."""

@@ -21,7 +21,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session
 from trainlaunch.run.base.host_gpus import NO_GPU
 from trainlaunch.run.base.log_position import BytePosition, TimePosition
-from trainlaunch.run.base.shm_reading import OwnChecks
+from trainlaunch.run.base.shm_reading import OwnChecks, is_stalled
 from trainlaunch.run.base.watch import UNHEALTHY
 from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.client import EngineRefused
@@ -108,7 +108,7 @@ class PodmanBackend(DockerBackend):
         said = run_health_command(self.engine, container, found).strip()
         failed = said.startswith(UNHEALTHY) and time.time() - now.started >= check.get("StartPeriod", 0) / NANO
         ill = self._checks.unhealthy(container, failed=failed, retries=check.get("Retries") or 1)
-        return replace(now, health="unhealthy", health_output=said) if ill else None
+        return replace(now, health="unhealthy", health_output=said) if ill or is_stalled(said) else None
 
     def signals(self, container: ContainerInfo) -> tuple[int, ...]:
         """Return what its events of the last moments tell; they have no numbers, so the exit code has to say more."""
