@@ -14,6 +14,7 @@ from trainlaunch.script.frameworks import (
     look_ahead,
     names_cuda,
     needs_launcher,
+    object_store,
     shared_settings,
     starts_ranks,
 )
@@ -53,7 +54,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
         turns=turns_of(program, [Site(*each) for each in calls_of(program)]) if several else Turns(),
         options=options,
         shared=shared_settings(program),
-        notes=notes or look_ahead(program),
+        notes=(*(notes or look_ahead(program)), *object_store(program)),
         starts_ranks=f"{place}: {starter}" if starter else "",
         ranks=ranks,
         distributed="" if starter else expects_torchrun(program) or fails_alone,
