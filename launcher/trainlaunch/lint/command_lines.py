@@ -22,6 +22,7 @@ _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w-]*)[^\n]*(?
 _DIRECTIVE = re.compile(r"\.\. (?:code-block|code|sourcecode|prompt)::[ \t]*([\w-]*)")
 _SHELL_WORDS = frozenset({"", "sh", "bash", "shell", "console", "zsh", "shell-session", "terminal", "shellsession"})
 # A variable of such a name is an image, and so one word.
+_PLACEHOLDER = re.compile(r"(?<=[\s=:/\"'])<([A-Za-z](?:[\w./ -]{0,60}\w)?)>(?=[:/,\s\"'\\]|$)")
 _IMAGE_NAME = re.compile(
     r"\$[{(]?((?:\w+_)?(?:image|img)(?:_?(?:name|tag|uri|url|ref|full))?)[})]?(?!\w)", re.IGNORECASE | re.ASCII
 )
@@ -80,7 +81,9 @@ def recipes(text: str) -> Iterator[Region]:
 
 def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SHELL) -> SourceText:
     """Return what the shell in these regions of a text starts and runs."""
-    source = PlacedText(text, name)
+    whole, source = text, PlacedText(text, name)
+    # `<folder>` in a text for people is no redirection: a variable of the same length stands for it.
+    text = _PLACEHOLDER.sub(lambda match: "$" + re.sub(r"\W", "_", match[1]) + "_", text)
     containers: list[SourceContainer] = []
     found: list[tuple[SourceWord, ...]] = []
     places = list(regions)
@@ -92,7 +95,7 @@ def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SH
             containers.append(_written(line, source, len(containers)))
         found += commands_of(text, start, end, own)
     kind = SHELL if kind == MAKE_SHELL else kind
-    return SourceText(kind, text, source, tuple(containers), commands=tuple(found))
+    return SourceText(kind, whole, source, tuple(containers), commands=tuple(found))
 
 
 def _single(text: str, regions: Iterable[Region]) -> Iterator[str]:

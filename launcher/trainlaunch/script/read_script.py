@@ -15,6 +15,7 @@ from trainlaunch.script.frameworks import (
     look_ahead,
     names_cuda,
     needs_launcher,
+    object_store,
     shared_settings,
     starts_ranks,
 )
@@ -56,7 +57,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
         turns=turns_of(program, [Site(*each) for each in calls_of(program)]) if several else Turns(),
         options=options,
         shared=shared_settings(program),
-        notes=notes or look_ahead(program),
+        notes=(*(notes or look_ahead(program)), *object_store(program)),
         starts_ranks=start.words if start else "",
         ranks=start.ranks if start else None,
         ranks_option=start.flag if start else "",

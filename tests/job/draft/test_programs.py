@@ -167,3 +167,17 @@ def test_a_loader_is_called_as_the_method_that_returns_it(tmp_path: Path) -> Non
     text = drafted(tmp_path, files)
     assert "train: {batch_size: 2}" in text
     assert "val: {batch_size: 4}" in text
+
+
+def test_workers_of_ray_train_are_ranks_and_its_object_store_is_named(tmp_path: Path) -> None:
+    """They are no DataLoader's, and the store lies in /dev/shm."""
+    script = (
+        "import ray, torch\nfrom ray.train import ScalingConfig\nfrom ray.train.torch import TorchTrainer\n"
+        "def loop():\n    torch.utils.data.DataLoader(d, batch_size=8, num_workers=4)\n"
+        "ray.init(object_store_memory=%s)\nTorchTrainer(loop, scaling_config=ScalingConfig(num_workers=8)).fit()\n"
+    )
+    text = drafted(tmp_path, {"train.py": script % "20 * 2**30"}, gpus="8")
+    assert "ranks_per_container: 8 # " in text
+    assert "num_workers: 4" in text
+    assert "size: 20Gi}]" in " ".join(text.replace("\n#", " ").split())
+    assert "size: …}]" in " ".join(drafted(tmp_path, {"train.py": script % "size"}).replace("\n#", " ").split())

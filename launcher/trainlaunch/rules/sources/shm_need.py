@@ -77,7 +77,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         return certain, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
     launched = script.ranks or any(program(each).launched for each in container.argvs)
     alone = count == 1 or (count is None and ranks == 1 and not launched)
-    quiet = _without_nccl_shm(container) and container.purpose.script is None
+    quiet = _without_nccl_shm(container) and not shown
     if not gpus or (alone and (shown == 0 or is_of_others(workload) or script.other)) or quiet:
         runtime = is_torch_image(workload) and container.object_kind.endswith("TrainingRuntime")
         return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
