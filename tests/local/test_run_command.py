@@ -210,3 +210,16 @@ def test_what_is_no_command_names_what_is_meant(trainlaunch: Runs) -> None:
     """A job file is `up`'s; options of a script stand behind --."""
     assert "write `trainlaunch up job.yaml`" in trainlaunch("run", "job.yaml").stderr
     assert "run has no command" in trainlaunch("run").stderr
+
+
+def test_json_is_one_document_and_the_jobs_output_is_on_stderr(tmp_path: Path, env: dict[str, str]) -> None:
+    """Of a command and of a job file alike; the code stays the job's own."""
+    script = "import sys; print('spoken'); sys.exit(3)"
+    (tmp_path / "job.yaml").write_text(f"name: spoken\ntarget: local\ncommand: [python3, -c, {json.dumps(script)}]\n")
+    told = {**os.environ, **env}
+    for words in ([*RUN, "-o", "json", "--", "python3", "-c", script], [*RUN[:-1], "up", "-o", "json"]):
+        done = subprocess.run(words, cwd=tmp_path, env=told, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 3, done.stderr
+        document = json.loads(done.stdout)
+        assert [document[each] for each in ("state", "exit_code", "target")] == ["ended", 3, "local"]
+        assert "spoken\n" in done.stderr

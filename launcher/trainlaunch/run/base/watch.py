@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trainlaunch.diagnose.base.log_facts import LogFacts
     from trainlaunch.diagnose.base.scan import Scanner
     from trainlaunch.job.spec import JobSpec
+    from trainlaunch.rules.sources.deciding_workers import WorkersDecision
 
 HEAD_BYTES = 8 * 1024
 UNHEALTHY = "unhealthy: "  # how the health command begins what it has against a run
@@ -236,7 +237,7 @@ class ShmWatch:
             self._more_said = True
             self._say(
                 f"{counted(reading.workers, 'DataLoader worker')} run and {planned} were planned: /dev/shm may be "
-                f"too small for them; {self._take_planned()}, or state data_loader.num_workers as it is"
+                f"too small for them; {self._decision().take_planned()}, or state data_loader.num_workers as it is"
             )
         self._last_workers = reading.workers
 
@@ -285,16 +286,15 @@ class ShmWatch:
         planned = self._plan.processes(self.log.num_workers)
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
-        way = self._take_planned()
+        way = self._decision().take_planned()
         if self._plan.injects:
             way = "the lines about `num_workers` above say which DataLoader was left alone, and why"
-        if not way:  # it takes the planned number: loops that were too short to be seen, or another loader's turn
-            return ""
+        elif not way or (self._decision().number or 0) >= self._plan.shm.most_workers:
+            return ""  # the script has as many: loops too short to be seen, or another loader's turn
         seen = f"{counted(self.most_workers, 'DataLoader worker')} were seen at most and {planned} were planned"
         return f"{seen}: {way}, or state data_loader.num_workers as it is"
 
-    def _take_planned(self) -> str:
-        """Return what to type so that the script takes the planned number, empty where it does."""
+    def _decision(self) -> WorkersDecision:
         from trainlaunch.rules.sources.deciding_workers import UNKNOWN, deciding_workers  # which reads the script
 
-        return (UNKNOWN if self._plan.job is None else deciding_workers(self._plan.job)).take_planned()
+        return UNKNOWN if self._plan.job is None else deciding_workers(self._plan.job)
