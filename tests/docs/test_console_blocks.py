@@ -52,4 +52,4 @@ def test_a_console_block_is_what_its_commands_print(
 
 def test_the_readme_has_console_blocks() -> None:
     """The README shows real output, so there is something to compare."""
-    assert sum(page.name == "README.md" for page, _ in BLOCKS) >= 3
+    assert sum(page.name == "README.md" for page, _ in BLOCKS) >= 1

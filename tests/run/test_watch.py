@@ -264,3 +264,17 @@ def test_a_hang_in_the_log_is_said_at_once() -> None:
     log.take(Chunk(True, b"Error: unable\n"))
     assert len(said) == 1
     assert re.fullmatch(r"since \d\d:\d\d:\d\d hung", said[0])
+
+
+@pytest.mark.parametrize(("stated", "said"), [(2, False), (1, True)])
+def test_a_script_that_could_have_run_all_of_them_is_left_alone(tmp_path: Path, stated: int, said: bool) -> None:
+    """Its constant is what was planned: its loops were too short to be seen; a smaller one is named."""
+    (tmp_path / "train.py").write_text(
+        f"from torch.utils.data import DataLoader\nDataLoader([], 2, num_workers={stated})\n"
+    )
+    fields = {"working_dir": "/w", "mounts": [{"type": "bind", "source": ".", "target": "/w"}]}
+    plan = plan_with(tmp_path, data_loader={**IMAGES, "num_workers": 2}, **fields)
+    watcher = ShmWatch(Scripted([]), planned_shm(plan), Log(lambda log: "", print), print)
+    for _ in range(COUNTS_BEFORE_FEWER_IS_SAID):
+        watcher.take(reading(0, workers=1))
+    assert ("train.py:2 states 1" in watcher.fewer_workers()) is said

@@ -116,7 +116,8 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
             else f"{last} becomes the planned value"
         )
         yield from comment_lines(f"{become} inside the container.")
-    argv = ["python", *_program(asked.program), *arguments(tokens), *overrides]
+    word = [facts.subcommand] if facts and facts.subcommand else []
+    argv = ["python", *_program(asked.program), *word, *arguments(tokens), *overrides]
     yield f"command: [{', '.join(scalar(each) for each in argv)}]"
     if facts is None:
         yield from comment_lines(

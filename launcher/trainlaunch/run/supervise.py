@@ -31,12 +31,13 @@ from trainlaunch.run.base.console import (
     not_started,
     stopping,
 )
+from trainlaunch.run.base.followed_log import Log
 from trainlaunch.run.base.multi_node import Prefixed, containers_of, deciding, prefix
 from trainlaunch.run.base.retry import backoff, may_retry
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE, EndNote, evidence_of, preflight_never_ran
 from trainlaunch.run.base.shm_reading import highest, measured_line
 from trainlaunch.run.base.wait_reading import of_nodes
-from trainlaunch.run.base.watch import Log, ShmWatch, planned_shm
+from trainlaunch.run.base.watch import ShmWatch, planned_shm
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.units import format_duration
 
@@ -62,13 +63,10 @@ class Supervisor:
     def __init__(
         self, backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], kept: RunRecord | None = None
     ) -> None:
-        self._backend = backend
-        self._plan = plan
-        self._console = console
-        self._events = events
+        self._backend, self._plan = backend, plan
+        self._console, self._events = console, events
         self._kept = kept or RunRecord("")  # which keeps nothing
-        self._stopped_by = ""
-        self._killed_by = ""
+        self._stopped_by = self._killed_by = ""
         self._unhealthy = ""  # what was said against the attempt that goes on
         self._presses = Presses()
         self._ends_at: float | None = None

@@ -130,6 +130,19 @@ def _of_command_line(call: ast.Call, source: PythonSource) -> bool:
     return not any(each.args or each.keywords for each, name in source.calls if name == function.name)
 
 
+def subcommand_of(sources: tuple[PythonSource, ...]) -> str:
+    """Return the word of a command line with several that trains; empty where none is needed, or nobody can say."""
+    calls = [(call, name.rpartition(".")[2]) for source in sources for call, name in source.calls]
+    if any(name == "LightningCLI" and "run" not in {each.arg for each in call.keywords} for call, name in calls):
+        return "fit"
+    parsers = [call.args[0] for call, name in calls if name == "add_parser" and call.args]
+    names = [str(each.value) for each in parsers if isinstance(each, ast.Constant)]
+    entries = [each for each in signatures_of(sources) if each.library in {"click", "typer"}]
+    if len(entries) > 1 or "group" in {name for _, name in calls}:
+        names += [each.function.name.replace("_", "-") for each in entries]
+    return next((each for each in ("train", "fit") if each in names), names[0] if len(names) == 1 else "")
+
+
 def _is_alone(call: ast.Call) -> bool:
     """Whether nothing but the command line gives what a call of click or typer declares."""
     return not {"auto_envvar_prefix", "callback", "envvar", "prompt", "is_eager", "nargs"} & {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from trainlaunch.script.config_files import Config
+from trainlaunch.script.config_files import Config, Leaf, Tree
 from trainlaunch.script.script_facts import Option
 from trainlaunch.script.source import Function, PythonSource
 
@@ -57,6 +57,35 @@ class Program:
                     alive.add(function)
                     waiting += named.get(function, ())
         return frozenset(known - alive)
+
+    @cached_property
+    def classes(self) -> tuple[ast.ClassDef, ...]:
+        """Every class of the program."""
+        return tuple(node for source in self.sources for node in source.nodes if isinstance(node, ast.ClassDef))
+
+    @cached_property
+    def stored(self) -> frozenset[str]:
+        """The attributes and keys that something assigns, of whatever object but self."""
+        found: set[object] = set()
+        for node in (each for source in self.sources for each in source.nodes):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found |= {node.attr} if ast.unparse(node.value) != "self" else set()
+            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                found |= {node.slice.value} if isinstance(node.slice, ast.Constant) else set()
+        return frozenset(map(str, found))
+
+    def constants(self, owner: ast.ClassDef) -> Tree:
+        """Return the fields of a class that are literals; nothing for one that makes them otherwise."""
+        if any(isinstance(each, Function) and each.name in {"__init__", "__post_init__"} for each in owner.body):
+            return {}
+        source = next(each for each in self.sources if owner in each.parents)
+        found: dict[str, Tree | Leaf] = {}
+        for each in owner.body:
+            target = each.targets[0] if isinstance(each, ast.Assign) else getattr(each, "target", None)
+            value = getattr(each, "value", None)
+            if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
+                found[target.id] = Leaf(value.value, source.place(each))
+        return found
 
     def runs(self, source: PythonSource, node: ast.AST) -> bool:
         """Whether something may run a node: it stands in no function that nothing calls."""

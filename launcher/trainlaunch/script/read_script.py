@@ -8,7 +8,7 @@ from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import UsageError
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.script.callees import Site
-from trainlaunch.script.config_files import hydra_config, named_files
+from trainlaunch.script.config_files import Config, hydra_config, named_files
 from trainlaunch.script.frameworks import (
     expects_torchrun,
     hugging_face,
@@ -20,7 +20,7 @@ from trainlaunch.script.frameworks import (
     starts_ranks,
 )
 from trainlaunch.script.loader_calls import calls_of, loaders_of
-from trainlaunch.script.options import options_of, required_options
+from trainlaunch.script.options import options_of, required_options, subcommand_of
 from trainlaunch.script.packages import start_of
 from trainlaunch.script.program import Program
 from trainlaunch.script.script_facts import ScriptFacts, Turns
@@ -32,21 +32,23 @@ _DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an e
 
 def read_script(path: Path) -> ScriptFacts:
     """Return what a script and the modules beside it that it imports say. Raises UsageError."""
-    sources = imported(path, _parsed(path))
+    script = _parsed(path)
     try:
-        return _facts(path, sources)
+        hydra = hydra_config(path, script)
+        targets = [str(each.literal) for part in hydra.parts() if (each := part["_target_"])] if hydra else []
+        return _facts(path, imported(path, script, targets), hydra)
     except (RecursionError, MemoryError) as cause:
         raise _unreadable(
             f"the training script {path} is nested too deeply", "name a file written by people"
         ) from cause
 
 
-def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
+def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) -> ScriptFacts:
     declared = options_of(sources)
     trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
     files = named_files(path, sources, options)
-    program = Program(sources, {each.dest: each for each in options}, files, hydra_config(path, sources[0]))
+    program = Program(sources, {each.dest: each for each in options}, files, hydra)
     start = starts_ranks(program)
     fails_alone = needs_launcher(program)
     loaders = loaders_of(program)
@@ -66,6 +68,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
         required=required_options(sources, options),
         cuda=names_cuda(program),
         start=start_of(path, sources[0]),
+        subcommand=subcommand_of(sources),
         read=tuple(each.name for each in sources),
     )
 

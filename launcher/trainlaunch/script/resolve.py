@@ -104,9 +104,17 @@ class Scope:
             return Value(OPTION, option=option)
         if self.program.hydra and any("hydra.main" in self.source.dotted(_called(e)) for e in function.decorator_list):
             return Value(CONFIG, self.program.hydra)
+        if not calls and self.program.hydra and owner and function.name == "__init__":
+            return self._instantiated(owner.name, name)
         passed = (self._passed(function, name, call, source) for call, source in calls)
         first = next(passed, None)
         return first if first is not None and all(each == first for each in passed) else None
+
+    def _instantiated(self, owner: str, name: str) -> Value | None:
+        """Return what Hydra passes to a class that exactly one part of its configuration names as _target_."""
+        targets = ((part, part["_target_"]) for part in (self.program.hydra or Config()).parts())
+        found = [part for part, target in targets if target and str(target.literal).rpartition(".")[2] == owner]
+        return found[0][name] if len(found) == 1 else None
 
     def _passed(self, function: Function, name: str, call: ast.Call, source: PythonSource) -> Value | None:
         stated = {each.arg: each.value for each in call.keywords if each.arg}
@@ -130,7 +138,7 @@ class Scope:
         owner = node.value
         part = self.config(owner)
         if part is not None:
-            return part[node.attr]
+            return None if node.attr in self.program.stored else part[node.attr]
         held = isinstance(owner, ast.Name) and owner.id == "self"
         held = held or (isinstance(owner, ast.Attribute) and owner.attr == "hparams")
         if held and self.function is not None:
@@ -189,7 +197,7 @@ class Scope:
         """Return what stands at a key of a dictionary: a configuration's, an option's, or one that is written out."""
         found = self.value(owner)
         if isinstance(found.literal, Config):
-            return found.literal[key]
+            return None if key in self.program.stored else found.literal[key]
         if isinstance(found.literal, dict) and key in found.literal:
             return Value(KNOWN, found.literal[key])
         written = self._written(owner, key)
@@ -222,7 +230,17 @@ class Scope:
             return _of_environment(first.value, self.value(default).literal if default is not None else None)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and isinstance(first, ast.Constant):
             return self._keyed(node.func.value, str(first.value))
-        return self._config(node, called) or self._returned(node, called)
+        if called == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
+            return self._attribute(ast.Attribute(node.args[0], str(node.args[1].value), ast.Load()))
+        return self._config(node, called) or self._settings(node, called) or self._returned(node, called)
+
+    def _settings(self, node: ast.Call, called: str) -> Value | None:
+        """Return the constants of a class that holds nothing else, where an object of it is made with its defaults."""
+        name = called.rpartition(".")[2]
+        classes = [each for each in self.program.classes if each.name == name]
+        if node.args or node.keywords or len(classes) != 1:
+            return None
+        return Value(CONFIG, Config(self.program.constants(classes[0]))) if self.program.constants(classes[0]) else None
 
     def _config(self, node: ast.Call, called: str) -> Value | None:
         """Return the configuration that a call reads, merges or only wraps."""

@@ -83,7 +83,8 @@ class ScriptFacts:
     `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `ranks` how many and `ranks_option`
     the option whose default that is, `distributed`: where the script expects torchrun to, `needs_launcher`: it fails
     without one, `required`: options and arguments of its parser without which it surely ends, `cuda`: where it names
-    CUDA; each a place, or ``. `start`: how it must be started to find its modules. `read` are the files that were read.
+    CUDA; each a place, or ``. `start`: how it must be started to find its modules, `subcommand`: the word that
+    trains. `read` are the files that were read.
     """
 
     path: str
@@ -100,4 +101,5 @@ class ScriptFacts:
     required: tuple[Option, ...] = ()
     cuda: str = ""
     start: Start | None = None
+    subcommand: str = ""
     read: tuple[str, ...] = ()

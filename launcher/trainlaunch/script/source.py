@@ -106,15 +106,17 @@ def parse(text: str, name: str) -> PythonSource:
         return PythonSource(name, ast.parse(text))
 
 
-def imported(path: Path, first: PythonSource) -> tuple[PythonSource, ...]:
+def imported(path: Path, first: PythonSource, named: Iterable[str] = ()) -> tuple[PythonSource, ...]:
     """Return a script and the modules that it imports from its folder or one above, and theirs.
+
+    `named` are whole names that something else imports for it.
 
     Names of places are as seen from the script's folder. What can't be read is left out.
     """
     found, waiting = {path.resolve(): first}, [(path, first)]
     while waiting and len(found) < MAX_FILES:
         importer, source = waiting.pop(0)
-        for name in dict.fromkeys(source.imports.values()):
+        for name in dict.fromkeys([*source.imports.values(), *(named if source is first else ())]):
             module = next(_files(_roots(path, importer), name.lstrip(".")), None)
             if module is None or module.resolve() in found or not ITS_OWN.holds(module, module):
                 continue

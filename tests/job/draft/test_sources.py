@@ -121,6 +121,27 @@ CASES = {
         "DataLoader(d, batch_size=args.batch_size, num_workers=args.num_workers)\n",
         ("--num-workers={num_workers}", "--batch-size={batch_size}"),
     ),
+    "hydra's instantiate": Case(
+        "import hydra\n@hydra.main(version_base=None, config_path='conf', config_name='config')\n"
+        "def main(cfg):\n    hydra.utils.instantiate(cfg.data).train_dataloader()\nmain()\n",
+        KEYS,
+        {
+            "conf/config.yaml": "data:\n  _target_: module.Data\n  batch_size: 12\n  workers: 3\n",
+            "module.py": f"{LOADER}class Data:\n    def __init__(self, batch_size, workers):\n"
+            "        self.batch_size = batch_size\n        self.workers = workers\n    def train_dataloader(self):\n"
+            "        return DataLoader(d, batch_size=self.batch_size, num_workers=self.workers)\n",
+        },
+    ),
+    "a class of constants": Case(
+        f"{LOADER}class C:\n    bs: int = 12\n    n: int = 7\nc = C()\nDataLoader(d, c.bs, num_workers=c.n)\n",
+        workers=7,
+    ),
+    "a subcommand": Case(
+        f"{LOADER}import argparse\np = argparse.ArgumentParser()\ns = p.add_subparsers()\ns.add_parser('eval')\n"
+        "t = s.add_parser('train')\nt.add_argument('--w', type=int, default=2)\na = p.parse_args()\n"
+        "DataLoader(d, 12, num_workers=a.w)\n",
+        ("train", "--w={num_workers}"),
+    ),
     "a dictionary of options": Case(
         f"{LOADER}import argparse\np = argparse.ArgumentParser()\np.add_argument('--w', type=int, default=4)\n"
         "a = p.parse_args()\ncfg = {'bs': 12, 'w': a.w}\nDataLoader(d, cfg['bs'], num_workers=cfg['w'])\n",
@@ -132,6 +153,10 @@ NEAR = {
     "two files": Case(
         read_by("cfg = yaml.safe_load(open(name))\nA, B = 'a.yaml', 'b.yaml'\n", then=PLAIN),
         files={"a.yaml": YAML, "b.yaml": YAML},
+    ),
+    "changed later": Case(
+        f"{LOADER}class C:\n    bs: int = 12\n    n: int = 7\nc = C()\nc.n, c.bs = x, y\n"
+        "DataLoader(d, c.bs, num_workers=c.n)\n"
     ),
     "a list": Case(read_by("cfg = yaml.safe_load(open('c.yaml'))\n", then=PLAIN), files={"c.yaml": "- 1\n"}),
     "broken": Case(read_by("cfg = yaml.safe_load(open('c.yaml'))\n", then=PLAIN), files={"c.yaml": "a: [\n"}),

@@ -36,7 +36,10 @@ def _file_missing(case: Case) -> Told | None:
         return Told(
             f"python could not open the script {path}: no such file {_where(case)}",
             seen(script),
-            f"check that one of mounts brings {path} to where it is expected, and working_dir for a relative path",
+            _bring(
+                case,
+                f"check that one of mounts brings {path} to where it is expected, and working_dir for a relative path",
+            ),
         )
     raised = case.raised
     if raised is None or raised.short_type != "FileNotFoundError":
@@ -49,8 +52,15 @@ def _file_missing(case: Case) -> Told | None:
     return Told(
         f"the job wants the file{named}, which is not {_where(case)}{place_in_script(raised)}",
         seen(case.raised_seen()),
-        "check the path and that one of mounts brings it there; a relative path counts from working_dir",
+        _bring(case, "check the path and that one of mounts brings it there; a relative path counts from working_dir"),
     )
+
+
+def _bring(case: Case, by_mounts: str) -> str:
+    """Return how a file comes to where it is looked for; a process of this host has no mounts."""
+    if case.evidence.where.starts_container:
+        return by_mounts
+    return "check the path; a relative one counts from the folder that the command was started in"
 
 
 def _where(case: Case) -> str:

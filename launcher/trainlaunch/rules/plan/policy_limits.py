@@ -72,8 +72,10 @@ def _shm_size(job: JobSpec, shm: SharedMemory) -> Iterator[Problem]:
         if job.shm_size > most.value:
             yield _above(job, "shm_size", "shm_size", (job.shm_size, most), format_size)
     elif shm.need > shm.size.value:
+        from trainlaunch.rules.sources.deciding_workers import fewer_workers  # which reads the script
+
         workers = shm.most_workers
-        fewer = f"lower data_loader.num_workers (now {workers}) or batch_size" if workers else "lower shm_extra"
+        fewer = f"{fewer_workers(job, workers)} or batch_size" if workers else "lower shm_extra"
         yield Problem(
             f"the DataLoaders need {human_size(shm.need)} of /dev/shm, and the policy's max.shm_size is "
             f"{format_size(most.value)} ({_place(most.span)})",

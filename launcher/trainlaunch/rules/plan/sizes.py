@@ -55,8 +55,7 @@ def need_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
     if limit is not None and shm.need >= limit:
         yield Problem(
             f"the DataLoaders need {human_size(shm.need)} of /dev/shm, resources.memory is {format_size(limit)}",
-            f"set resources.memory to {format_size(enough_memory(plan))}, or lower data_loader.num_workers "
-            f"(now {shm.most_workers}) or batch_size",
+            f"set resources.memory to {format_size(enough_memory(plan))}, or {_fewer_workers(plan)} or batch_size",
             CHARGED,
             "resources.memory",
         )
@@ -108,7 +107,7 @@ def shm_size_for_one_epoch(plan: LaunchPlan) -> Iterator[Problem]:
         return
     fix = f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, or delete it"
     if job.shm_size is None:  # capped by the policy
-        fix = f"lower data_loader.num_workers (now {shm.most_workers}) or batch_size"
+        fix = f"{_fewer_workers(plan)} or batch_size"
     why = "under fork the workers of the second epoch inherit the last batch, which the loop variable still holds"
     held, several = "one epoch", "several need"
     if shm.in_turn and sum(each.workers > 0 for each in shm.loaders) > 1:
@@ -132,7 +131,7 @@ def working_set_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
     shm, memory = plan.shm, plan.memory
     if memory.limit is None or shm.need + memory.working_set.value <= memory.limit:
         return
-    fewer = ", or fewer data_loader.num_workers" if shm.workers else ""
+    fewer = f", or {_fewer_workers(plan)}" if shm.workers else ""
     yield Problem(
         f"/dev/shm {human_size(shm.need)} and the processes' estimated {human_size(memory.working_set.value)} "
         f"exceed resources.memory {format_size(memory.limit)}",
@@ -175,3 +174,9 @@ def shm_unsized(plan: LaunchPlan) -> Iterator[Problem]:
             "data_loader.sample",
             plan.job.span("data_loader"),
         )
+
+
+def _fewer_workers(plan: LaunchPlan) -> str:
+    from trainlaunch.rules.sources.deciding_workers import fewer_workers  # which reads the script
+
+    return fewer_workers(plan.job, plan.shm.most_workers)

@@ -117,6 +117,14 @@ def deciding_workers(job: JobSpec) -> WorkersDecision:
     return next((each for each in every if each.kind != "plan"), every[0] if every else UNKNOWN)
 
 
+def fewer_workers(job: JobSpec, now: int) -> str:
+    """Return how a job gets fewer workers than it has `now`, as the first half of an advice."""
+    decision = deciding_workers(job)
+    if decision.kind in {"plan", "unknown"}:
+        return f"lower data_loader.num_workers (now {now})"
+    return f"lower the {now} workers in the script and in data_loader.num_workers ({decision.words})"
+
+
 def workers_decisions(job: JobSpec, facts: ScriptFacts | None = None) -> tuple[WorkersDecision, ...]:
     """Return who decides for each loader of the script; one for all where only the command is known.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Chunk, Say
-from trainlaunch.run.base.watch import HangWatch
+from trainlaunch.run.base.followed_log import HangWatch
 from trainlaunch.units import format_duration
 
 if TYPE_CHECKING:

@@ -220,13 +220,18 @@ def _nothing_to_size(peak: Peak) -> str:
 def _to_paste(planned: Planned, peak: Peak, queued: int, batch: int) -> str:
     ran = "" if peak.workers is None else f" of {counted(peak.workers, 'worker')}"
     largest = f", its largest storage was {human_size(peak.largest)}" if peak.largest else ""
-    workers = f"  num_workers: {peak.workers}\n" if planned.processes == 0 else ""
+    workers = f"  num_workers: {_each(peak.workers)}\n" if planned.processes == 0 and peak.workers else ""
     return (
         f"the run was unsized; its /dev/shm peaked at {human_size(peak.held)}{largest}, and full queues{ran} have "
         f"{queued} batches: state\n"
         f"data_loader:\n{workers}"
         f"  batch_bytes: {{size: {_size(batch)}, tensors: 1}}   # {_why(peak)}"
     )
+
+
+def _each(workers: int) -> str:
+    """Return the workers of one loader, as a job file states them: those that ran may be of several."""
+    return "1" if workers == 1 else f"{workers}   # what one loader has: {workers} ran in all that were alive together"
 
 
 def _why(peak: Peak) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -13,9 +12,9 @@ from trainlaunch.plan.instrumentation import LOOK_SECONDS, WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.plan.shared_memory import PAGE
-from trainlaunch.run.base.backend import Chunk, ContainerInfo, Peak, Say, ShmReading
+from trainlaunch.run.base.backend import ContainerInfo, Peak, Say, ShmReading
 from trainlaunch.run.base.clock import clock
-from trainlaunch.run.base.run_evidence import TAIL_BYTES, PreflightLine
+from trainlaunch.run.base.followed_log import Log
 from trainlaunch.run.base.shm_place import way_to_enlarge
 from trainlaunch.run.base.shm_reading import highest, is_stalled, peak_of, read_from_health
 from trainlaunch.run.base.wait_reading import HeldPage, PageSource
@@ -23,83 +22,16 @@ from trainlaunch.targets import TARGETS
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.log_facts import LogFacts
-    from trainlaunch.diagnose.base.scan import Scanner
     from trainlaunch.job.spec import JobSpec
+    from trainlaunch.rules.sources.deciding_workers import WorkersDecision
 
-HEAD_BYTES = 8 * 1024
 UNHEALTHY = "unhealthy: "  # how the health command begins what it has against a run
-WATCHED_BYTES = 8 * 1024
 HEALTH_SECONDS = float(LOOK_SECONDS)  # between two looks at the engine's health status
 SILENT_SECONDS = 60.0  # of log and of a full /dev/shm, after which a job counts as stuck
 COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
-_LOWERED = re.compile(r"preflight passed: (?:(?!preflight ).)*\bnum_workers (\d{1,9})\b", re.ASCII)
 NOTED_STEP = 20  # a peak that has risen by less than a twentieth is noted at the end
 
-HangWatch = Callable[[str], str]
 Note = Callable[[Peak], None]
-
-
-class Log:
-    """The first and the last part of a job's output, both streams as they came."""
-
-    def __init__(self, hangs: HangWatch, say: Say) -> None:
-        self._head = b""
-        self._tail = b""
-        self._hangs = hangs
-        self._say = say
-        self._said = self._has_stderr = False
-        self._scanner: Scanner | None = None
-        self._last = time.monotonic()
-        self._preflight = PreflightLine()
-
-    def take(self, chunk: Chunk) -> None:
-        """Keep a chunk, and say once when it shows a job that will hang without ever ending."""
-        self._last = time.monotonic()
-        if len(self._head) < HEAD_BYTES:
-            self._head += chunk.data[: HEAD_BYTES - len(self._head)]
-        self._tail = (self._tail + chunk.data)[-TAIL_BYTES:]
-        self._scan(chunk.data)
-        self._preflight.take(chunk.stderr, chunk.data)
-        self._has_stderr |= chunk.stderr  # of a terminal all is stdout, of anything else the preflight's line is not
-        if not self._said and (chunk.stderr or not self._has_stderr) and b"Error" in chunk.data:
-            sentence = self._hangs(self._tail[-WATCHED_BYTES:].decode(errors="replace"))
-            if sentence:
-                self._said = True
-                self._say(f"since {clock()} {sentence}")
-
-    @property
-    def preflight_spoke(self) -> bool:
-        """Whether the preflight's last line has come."""
-        return self._preflight.seen
-
-    def _scan(self, data: bytes) -> None:
-        if self._scanner is None:
-            from trainlaunch.diagnose import new_scanner
-
-            self._scanner = new_scanner()
-        self._scanner.feed(data)
-
-    @property
-    def facts(self) -> LogFacts | None:
-        """What all of it says, not only its last part; None where nothing was printed. Asked for at the end."""
-        return None if self._scanner is None else self._scanner.facts()
-
-    @property
-    def silent(self) -> float:
-        """Seconds since the job's last output, or since its start."""
-        return time.monotonic() - self._last
-
-    @property
-    def text(self) -> str:
-        """The last part."""
-        return self._tail.decode(errors="replace")
-
-    @property
-    def num_workers(self) -> int | None:
-        """The workers that the preflight settled on, None before its line."""
-        found = _LOWERED.search(self._head.decode(errors="replace"))
-        return int(found[1]) if found else None
 
 
 class PlannedShm(NamedTuple):
@@ -236,7 +168,7 @@ class ShmWatch:
             self._more_said = True
             self._say(
                 f"{counted(reading.workers, 'DataLoader worker')} run and {planned} were planned: /dev/shm may be "
-                f"too small for them; {self._take_planned()}, or state data_loader.num_workers as it is"
+                f"too small for them; {self._decision().take_planned()}, or state data_loader.num_workers as it is"
             )
         self._last_workers = reading.workers
 
@@ -245,8 +177,7 @@ class ShmWatch:
         if not self._is_full(reading):
             self._full_since = None
             return
-        if self._full_since is None:
-            self._full_since = time.monotonic()
+        self._full_since = self._full_since or time.monotonic()
         if not self._full_said:
             self._full_said = True
             self._say(
@@ -276,27 +207,27 @@ class ShmWatch:
 
         plan = self._plan
         if not TARGETS[plan.target].private_shm:
-            mib = round_up(max(2 * reading.size, plan.shm.need), GIB) // MIB
-            return f"end what else uses it, lower num_workers, or {way_to_enlarge(mib)}"
+            enlarge = way_to_enlarge(round_up(max(2 * reading.size, plan.shm.need), GIB) // MIB)
+            return f"end what else uses it, lower num_workers, or {enlarge}"
         planned = Planned(need=plan.shm.need, unsized=plan.shm.unsized)
-        return larger_shm(
-            Evidence(None, shm_size=reading.size, memory=plan.memory, target=plan.target, planned=planned)
-        )
+        evidence = Evidence(None, shm_size=reading.size, memory=plan.memory, target=plan.target, planned=planned)
+        return larger_shm(evidence)
 
     def fewer_workers(self) -> str:
         """Return the remark that fewer workers ran than planned, `` where all ran or nothing is known."""
         planned = self._plan.processes(self.log.num_workers)
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
-        told = "the lines about `num_workers` above say which DataLoader was left alone, and why"
-        way = told if self._plan.injects else self._take_planned()
-        if not way:  # it takes the planned number: loops that were too short to be seen, or another loader's turn
-            return ""
-        seen = f"{counted(self.most_workers, 'DataLoader worker')} were seen at most and {planned} were planned"
-        return f"{seen}: {way}, or state data_loader.num_workers as it is"
+        decision = self._decision()
+        way = decision.take_planned()
+        if self._plan.injects:
+            way = "the lines about `num_workers` above say which DataLoader was left alone, and why"
+        elif not way or (decision.number or 0) >= self._plan.shm.most_workers:
+            return ""  # the script has as many: loops too short to be seen, or another loader's turn
+        seen = f"{counted(self.most_workers, 'DataLoader worker')} were seen at most and {planned} were planned: {way}"
+        return f"{seen}, or state data_loader.num_workers as it is"
 
-    def _take_planned(self) -> str:
-        """Return what to type so that the script takes the planned number, empty where it does."""
+    def _decision(self) -> WorkersDecision:
         from trainlaunch.rules.sources.deciding_workers import UNKNOWN, deciding_workers  # which reads the script
 
-        return (UNKNOWN if self._plan.job is None else deciding_workers(self._plan.job)).take_planned()
+        return UNKNOWN if self._plan.job is None else deciding_workers(self._plan.job)

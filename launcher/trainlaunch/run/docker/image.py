@@ -12,11 +12,12 @@ from trainlaunch.committed.lock_writer import ImageFacts
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.entrypoint import drops_command, lines_without
-from trainlaunch.job.reading.lock_reader import DIGEST, RELEASE
+from trainlaunch.job.reading.lock_reader import DIGEST
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.docker.checks import enforces
 from trainlaunch.run.docker.client import Engine, EngineRefused
+from trainlaunch.run.docker.image_versions import ask_versions
 from trainlaunch.units import human_size
 
 if TYPE_CHECKING:
@@ -236,45 +237,11 @@ def facts_of(
             earlier = known.get(digest, ImageFacts(digest, ()))
             versions = (earlier.python, earlier.torch)
             if ask and not earlier.python:
-                versions = _versions(engine, image)
+                versions = ask_versions(engine, image)
             facts[image] = ImageFacts(digest, tuple(entrypoint), *versions)
     if problems:
         raise TargetUnavailable(problems)
     return facts
-
-
-_ASKS = """\
-import platform
-from importlib import metadata
-try: torch = metadata.version("torch")
-except Exception: torch = ""
-print(platform.python_version(), torch)
-"""
-_SHELL = 'command -v python >/dev/null && exec python -c "$0"; exec python3 -c "$0"'
-_ANSWER_SECONDS = 60  # a cold image's first files come slowly
-
-
-def _versions(engine: Engine, image: str) -> tuple[str, str]:
-    """Return the versions of Python and torch that an image starts, empty for what it doesn't have.
-
-    Its container has no network and is removed.
-    """
-    try:
-        with engine.attempting(f"ask image {image} for its Python") as client:
-            made = client.create_container(
-                image, entrypoint=["/bin/sh", "-c"], command=[_SHELL, _ASKS], network_disabled=True
-            )
-            try:
-                client.start(made["Id"])
-                client.wait(made["Id"], timeout=_ANSWER_SECONDS)
-                said: bytes = client.logs(made["Id"], stdout=True, stderr=False)
-            finally:
-                client.remove_container(made["Id"], force=True)
-    except TargetUnavailable:  # no shell, or no answer
-        return "", ""
-    words = said.decode(errors="replace").split()[:2]
-    python, torch = (word if RELEASE.fullmatch(word) else "" for word in (*words, "", "")[:2])
-    return python, torch if python else ""
 
 
 def _digest(image: str, inspected: Mapping[str, Any]) -> str | None:

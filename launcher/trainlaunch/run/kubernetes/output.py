@@ -12,11 +12,12 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Say, ShmReading
 from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.followed_log import Log
 from trainlaunch.run.base.live_snapshot import command, read_snapshot
 from trainlaunch.run.base.log_position import WHOLE, LogPart
 from trainlaunch.run.base.run_query import no_such_attempt
 from trainlaunch.run.base.shm_reading import highest, measured_line, read_from_health
-from trainlaunch.run.base.watch import Log, PlannedShm, ShmWatch
+from trainlaunch.run.base.watch import PlannedShm, ShmWatch
 from trainlaunch.run.kubernetes.api_errors import FORBIDDEN, ExecRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.logs import PodLog

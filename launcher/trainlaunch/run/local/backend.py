@@ -98,13 +98,8 @@ class LocalBackend:
         folder, plan = self._folder(container), self._plans.pop(container)
         run, _, attempt = folder.path.name.rpartition("-")
         try:
-            spec = process_spec(
-                plan,
-                run_id=run_id(plan.name, run, int(attempt)),
-                attempt=int(attempt),
-                folder=folder.path,
-                caller=self._caller,
-            )
+            name, number = run_id(plan.name, run, int(attempt)), int(attempt)
+            spec = process_spec(plan, run_id=name, attempt=number, folder=folder.path, caller=self._caller)
             problem = start_keeper(folder, spec)
             spec.streams.close()
             if problem:
