@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from trainlaunch.run.base.caller_terminal import CallerTerminal
     from trainlaunch.run.base.console import Console, Event, Events, Outcome
 
-PENDING, RUNNING, SUCCEEDED, FAILED = ("pending", "running", "succeeded", "failed")
-ENDED = (SUCCEEDED, FAILED)
+PENDING, RUNNING, SUCCEEDED, FAILED, UNKNOWN = ("pending", "running", "succeeded", "failed", "unknown")
+ENDED = (SUCCEEDED, FAILED, UNKNOWN)
 
 
 class ShmStatus(NamedTuple):
