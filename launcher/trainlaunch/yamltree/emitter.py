@@ -67,13 +67,19 @@ def yaml_text(value: str, indent: int, step: int = 2) -> Quoted:
     return Quoted("\n".join((f"|{indicator}{chomp}", *(" " * indent + line if line else "" for line in lines))))
 
 
-def yaml_folded(value: str, indent: int, width: int = WIDTH, beside: int = 0) -> Quoted:
+def yaml_folded(value: str, indent: int, width: int = WIDTH, key: str = "") -> Quoted:
     """Return `value` on one line, or where that is wider than `width` as a folded block, which readers join again.
 
-    The block is indented by `indent` columns, two more than its key; on one line that takes `beside` columns more.
+    The block is indented by `indent` columns, two more than its `key`, which stands on the line in quotes where it is named.
     """
     words = value.split(" ")
-    if "" in words or indent + beside + len(value) <= width or _has_hidden(value) or "\n" in value or "\t" in value:
+    if (
+        "" in words
+        or indent + len(value) + (len(key) + 4 if key else 0) <= width
+        or _has_hidden(value)
+        or "\n" in value
+        or "\t" in value
+    ):
         return yaml_string(value)
     lines = [words[0]]
     for word in words[1:]:
