@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_RANDOM = "[bcdfghjklmnpqrstvwxz2456789]{5}"  # of a name: without vowels
+
 Path = tuple[str, ...]  # keys from an object down; "*" is each item of a list or a mapping
 
 
@@ -33,7 +35,8 @@ class Kind(NamedTuple):
 
     Names: controllers append to an object's name to name its pods and their hosts. `suffix` is the longest with one
     node, `suffix_of_several` with several, where {last} is the last node's index and {worker} one less. `first_host`
-    is where the pods of a namespace find the first node, with {name} for the object's. `letter_first`: a Service is
+    is where the pods of a namespace find the first node, with {name} for the object's. `pod_names` is the pattern of
+    what its pods' names add to its own. `letter_first`: a Service is
     named like it, and can't start with a digit. `immutable` leads to what the API server lets nobody change, so its
     name carries a hash of that; `mutable_fields` are fields of a job that only reach the rest. `own_service`: with
     several nodes its manifest has a Service, which gives its pods hosts.
@@ -67,6 +70,7 @@ class Kind(NamedTuple):
     suffix: str = ""
     suffix_of_several: str = ""
     first_host: str = "{name}-node-0-0.{name}"
+    pod_names: str = rf"-node-\d+-\d+-{_RANDOM}"
     letter_first: bool = False
     immutable: tuple[Path, ...] = ()
     mutable_fields: tuple[str, ...] = ()
@@ -148,6 +152,7 @@ JOB = Kind(
     own_service=True,
     suffix_of_several="-{last}",
     first_host="{name}-0.{name}",
+    pod_names=rf"(-\d+)?-{_RANDOM}",
     acts_on_readiness=False,
     retry_of_several_unsupported=(
         "an Indexed Job starts the one index again that failed, and its peers wait for the old one for ever"
@@ -216,6 +221,7 @@ PYTORCH_JOB = Kind(
     suffix="-master-0",
     suffix_of_several="-worker-{worker}",
     first_host="{name}-master-0",
+    pod_names=r"-(master|worker)-\d+",
     letter_first=True,
     retries=False,
     retry_unsupported="it starts single pods again, after any exit code; the preflight's 78 would repeat itself",

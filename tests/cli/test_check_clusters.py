@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.jobs import write_job
 SAVES = {"checkpoint_dir": "/out/run", "mounts": [{"type": "pvc", "source": "out", "target": "/out"}]}
 BASE: dict[str, Any] = {"resources": {"cpus": 4, "memory": "8Gi"}, **SAVES}
 JOB_SET, STABLE, LONE = {"kind": "jobset"}, {"stable_name": True}, {"kind": "pod"}
+LOADER = {"batch_size": 32, "sample": {"shape": [3, 32, 32], "dtype": "float32"}}
 SMALLER = {"resources": {"cpus": 4, "memory": "6Gi"}}
 
 
@@ -31,13 +33,27 @@ def rendered(folder: Path, **fields: Any) -> tuple[Any, str]:
     ("before", "after", "effect", "cause"),
     [
         ({}, SMALLER, NEW_NAME, "resources.memory"),
+        ({}, {"data_loader": LOADER}, NEW_NAME, "data_loader"),
+        ({"data_loader": LOADER}, {"data_loader": {**LOADER, "timeout": 9}}, NEW_NAME, "data_loader"),
+        ({}, {"checkpoint_bytes": "1Gi"}, NEW_NAME, "checkpoint_bytes"),
+        ({"env": {"A": "b", "SEED": "7"}}, {"env": {"SEED": "7"}}, NEW_NAME, "env.A"),
+        ({}, {"secrets": {"TOKEN": {"kubernetes": "hub/token"}}}, NEW_NAME, "secrets.TOKEN"),
+        ({}, {"shm_size": "1Gi"}, NEW_NAME, "shm_size"),
+        ({}, {"torchrun": {}}, NEW_NAME, "torchrun"),
+        ({}, {"torchrun": {"nnodes": 2}}, NEW_NAME, "torchrun"),
+        ({}, {"command": None, "script": "python train.py"}, NEW_NAME, "script"),
+        ({}, {"image_entrypoint": ["/entry"]}, NEW_NAME, "image_entrypoint"),
+        ({}, {"read_only": True}, NEW_NAME, "read_only"),
+        ({}, {"healthcheck": {"stall_after": "10m"}}, NEW_NAME, "healthcheck.stall_after"),
+        ({}, {"name": "other"}, NEW_NAME, "name"),
+        ({}, {"kubernetes": {"prune": True}}, IN_PLACE, "kubernetes.prune"),
         ({}, {"image": "registry.example/other:2"}, NEW_NAME, "image"),
         ({}, {"env": {"SEED": "7"}}, NEW_NAME, "env.SEED"),
         ({}, {"command": ["python", "train.py", "--more"]}, NEW_NAME, "command"),
         ({}, {"stop_grace_period": "2m"}, NEW_NAME, "stop_grace_period"),
         ({}, {"kubernetes": {"node_selector": {"gpu": "h200"}}}, NEW_NAME, "kubernetes.node_selector"),
         ({}, {"kubernetes": {"namespace": "lab"}}, NEW_NAME, "kubernetes.namespace"),
-        ({}, {"kubernetes": JOB_SET}, NEW_NAME, None),
+        ({}, {"kubernetes": JOB_SET}, NEW_NAME, "kubernetes.kind"),
         ({}, {"restart": {"max_attempts": 3}}, IN_PLACE, "restart.max_attempts"),
         ({}, {"active_deadline": "2h"}, IN_PLACE, "active_deadline"),
         ({}, {"ttl_after_finished": "1h"}, IN_PLACE, "ttl_after_finished"),
@@ -59,9 +75,24 @@ def test_each_kind_of_change_is_told(
     change = cluster_change(plan, have, now)
     assert change is not None
     assert change.effect == effect, change
-    assert cause is None or cause in change.causes, change
-    assert "the preflight" not in change.causes
+    assert change.causes == ((cause,) if cause else ()), change
     assert change.shares_checkpoint_dir == (effect == NEW_NAME)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "cause"),
+    [
+        ("tl_again=''", "tl_once_more=''", "what trainlaunch itself writes"),
+        ("# rendering format 3", "# rendering format 2", "rendering format 2 is 3 now"),
+    ],
+)
+def test_another_release_is_no_field_of_the_job(tmp_path: Path, now: str, then: str, cause: str) -> None:
+    """Its scripts, or its format, are behind the difference."""
+    plan, text = rendered(tmp_path)
+    have = re.sub(r"digits-[0-9a-f]{8}", "digits-00000000", text.replace(now, then))
+    change = cluster_change(plan, have, text)
+    assert change is not None
+    assert change.causes == (cause,)
 
 
 def test_a_line_of_a_policy_is_named_with_the_number_of_jobs(trainlaunch: Runs, tmp_path: Path) -> None:

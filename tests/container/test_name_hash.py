@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
@@ -10,15 +12,17 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.container import name_hash
 from trainlaunch.container.kubernetes import kubernetes_name
-from trainlaunch.container.name_hash import held_immutable
 from trainlaunch.kinds import KINDS, Kind
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
+from trainlaunch.templating.environment import template_text
 
 from tests.jobs import write_job
+from tests.render.kinds import CASES, FILES, kind_plan
 from tests.sampling import diagonals
 
 FIELDS: dict[str, Any] = {
@@ -162,18 +166,61 @@ def test_another_place_of_the_job_file_gives_the_same_name(tmp_path: Path) -> No
     assert len(names) == 1
 
 
-@pytest.mark.parametrize("kind", NAMED, ids=[each.word for each in NAMED])
-def test_neither_order_nor_comments_nor_prune_name_anything(tmp_path: Path, kind: Kind) -> None:
-    """What the API server sees is a tree; and what a controller may delete is no part of it."""
-    plan = plan_of(tmp_path / "a", kind)
-    text = render(plan)
-    turned = "---\n".join(yaml.safe_dump(each, sort_keys=True) for each in yaml.safe_load_all(text))
-    assert turned != text
-    assert held_immutable(kind, turned) == held_immutable(kind, text)
-    pruned = plan_of(tmp_path / "b", kind, "kubernetes.prune=true")
-    assert kubernetes_name(pruned) == kubernetes_name(plan)
-    assert "Prune=false" in text
-    assert "rune" not in render(pruned).replace("kubernetes.prune=true", "")
+FILES_AND_KINDS = [[*range(len(FILES))], [case for case in CASES if KINDS[case[0]].immutable]]
+
+
+def turned(text: str) -> str:
+    """Return a manifest with the keys of all its mappings the other way round, and comments."""
+
+    def back(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: back(item) for key, item in reversed(value.items())}
+        return [back(each) for each in value] if isinstance(value, list) else value
+
+    documents = (yaml.safe_dump(back(each), sort_keys=False) for each in yaml.safe_load_all(text))
+    return "---\n# a comment\n".join(documents) + "# the end\n"
+
+
+def renamed(folder: Path, monkeypatch: pytest.MonkeyPatch, cases: Iterable[tuple[int, tuple[str, int]]]) -> list[str]:
+    """Return the cases in which an order, a comment or `kubernetes.prune` gives an object another name."""
+    wrong = []
+    for index, (kind, nodes) in cases:
+        copy = folder / str(index)
+        if not copy.exists():
+            shutil.copytree(FILES[index].parent, copy)
+        job = copy / FILES[index].name
+        plan = kind_plan(job, kind, nodes)
+        names = [kubernetes_name(plan), kubernetes_name(kind_plan(job, kind, nodes, "kubernetes.prune=true"))]
+        with monkeypatch.context() as patched:
+            patched.setattr(name_hash, "template_text", lambda *given, **more: turned(template_text(*given, **more)))
+            names.append(kubernetes_name(kind_plan(job, kind, nodes)))
+        last_first = copy / "last-first.yaml"
+        fields = re.split(r"^(?=[a-z])", job.read_text(), flags=re.MULTILINE)
+        last_first.write_text("# a comment\n".join(reversed(fields)))
+        names.append(kubernetes_name(kind_plan(last_first, kind, nodes)))
+        wrong += [f"{job} {kind} {nodes}: {names}"] if len({*names}) != 1 else []
+    return wrong
+
+
+def test_neither_order_nor_comments_nor_prune_name_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the API server sees is a tree, and what a controller may delete is no part of it."""
+    assert renamed(tmp_path, monkeypatch, diagonals(6, *FILES_AND_KINDS)) == []
+
+
+@pytest.mark.long
+def test_no_kind_of_any_job_is_named_by_order_comments_or_prune(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All examples and all jobs of the tests, as every kind on one node and on three."""
+    assert renamed(tmp_path, monkeypatch, product(*FILES_AND_KINDS)) == []
+
+
+def test_prune_is_an_annotation_alone(tmp_path: Path) -> None:
+    """Each kind that is named by its template says that no controller deletes it, unless the job allows that."""
+    for kind in NAMED:
+        assert "Prune=false" in render(plan_of(tmp_path / "a", kind))
+        pruned = render(plan_of(tmp_path / "b", kind, "kubernetes.prune=true"))
+        assert "rune" not in pruned.replace("kubernetes.prune=true", "")
 
 
 def test_options_of_argo_cd_that_are_stated_stay(tmp_path: Path) -> None:

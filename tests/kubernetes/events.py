@@ -10,8 +10,8 @@ from tests.kubernetes.store import Object, Store
 SCHEDULER = "default-scheduler"
 
 
-def record(store: Store, about: Object, said: tuple[str, str, str], component: str) -> None:
-    """Record an event about an object; `said` is type, reason and message."""
+def record(store: Store, about: Object, said: tuple[str, str, str], component: str, field: str = "") -> None:
+    """Record an event about an object, or a `field` of it; `said` is type, reason and message."""
     kind, reason, message = said
     meta = about["metadata"]
     if component == SCHEDULER:  # it has the newer API, whose first event has neither a count nor whole seconds
@@ -41,6 +41,7 @@ def record(store: Store, about: Object, said: tuple[str, str, str], component: s
                     "namespace": meta["namespace"],
                     "uid": meta["uid"],
                     "resourceVersion": meta["resourceVersion"],
+                    **({"fieldPath": field} if field else {}),
                 },
                 "type": kind,
                 "reason": reason,

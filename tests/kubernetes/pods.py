@@ -28,6 +28,9 @@ class Stopped(Exception):
     """The pod was deleted while its script slept."""
 
 
+_ABOUT_THE_POD = frozenset({"DeadlineExceeded", "Evicted", "FailedCreatePodSandBox", "FailedMount"})
+
+
 class Pod:
     """A script's hold on one pod; `attempt` counts the pods of its index from 1."""
 
@@ -59,9 +62,11 @@ class Pod:
         """The image of its first container."""
         return str(self.containers[0]["image"])
 
-    def event(self, kind: str, reason: str, message: str, component: str = "kubelet") -> None:
-        """Record an event about it."""
-        record(self.store, self.made, (kind, reason, message), component)
+    def event(self, kind: str, reason: str, message: str, component: str = "kubelet", container: str = "") -> None:
+        """Record an event about it; most that its kubelet says are about a container, by itself the first."""
+        of_it = component == "kubelet" and reason not in _ABOUT_THE_POD
+        field = f"spec.containers{{{container or self.containers[0]['name']}}}" if of_it else ""
+        record(self.store, self.made, (kind, reason, message), component, field)
 
     def sleep(self, seconds: float = 3600.0) -> None:
         """Wait, by the cluster's clock; raises Stopped as soon as the pod is deleted."""

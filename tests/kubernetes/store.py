@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 import threading
 import time
 import uuid
@@ -14,6 +15,7 @@ from tests.kubernetes.kinds import NAMESPACES, Resource
 from tests.kubernetes.statuses import already_exists, expired, not_found
 
 SPEED = 10.0
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # of generated names
 Object = dict[str, Any]
 Key = tuple[str, str, str, str]
 
@@ -79,7 +81,7 @@ class Store:
         meta = made["metadata"]
         with self.changed:
             if not meta.get("name"):
-                meta["name"] = meta["generateName"] + uuid.uuid4().hex[:5]
+                meta["name"] = meta["generateName"] + "".join(random.sample(_LETTERS, 5))
             key = _key(resource, namespace, meta["name"])
             if key in self._objects:
                 deleting = "deletionTimestamp" in self._objects[key]["metadata"]

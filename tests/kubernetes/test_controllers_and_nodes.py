@@ -223,14 +223,14 @@ STALL = "rank 0 has waited 612 s for one batch, 600 s are allowed (stall_after)"
 SAYS = f"Liveness probe failed: unhealthy: {STALL}\n"
 
 
-def stalled(code: int, *, killed: bool = True) -> Script:
-    """Return a script whose kubelet finds it unhealthy, and ends it unless it ends by itself."""
+def stalled(code: int, *, killed: str = "train") -> Script:
+    """Return a script whose kubelet finds it unhealthy, and ends a container of it, if one is named."""
 
     def script(pod: Pod) -> None:
         pod.say("ready\n")
         pod.event("Warning", "Unhealthy", SAYS)
         if killed:
-            pod.killing()
+            pod.event("Normal", "Killing", f"Stopping container {killed}", container=killed)
         pod.exit(code)
 
     return script
@@ -261,10 +261,11 @@ def test_a_stalled_attempt_is_followed_by_the_next(user: User, fake: FakeCluster
     ("script", "fields"),
     [
         (lambda pod: (pod.event("Warning", "Unhealthy", SAYS), pod.drain(137))[1], {**WATCHED, "kubernetes": POD}),
-        (stalled(1, killed=False), WATCHED),
+        (stalled(1, killed=""), WATCHED),
+        (stalled(1, killed="istio-proxy"), WATCHED),
         (stalled(137), {"command": ["true"]}),
     ],
-    ids=["a-drain", "own-code", "no-probe"],
+    ids=["a-drain", "own-code", "a-sidecar", "no-probe"],
 )
 def test_another_end_of_a_pod_that_was_unhealthy_is_not_the_kubelets(
     user: User, fake: FakeCluster, script: Script, fields: dict[str, Any]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from typing import Any
 
 import pytest
 
+from tests.kubernetes.asking import wait_until
 from tests.kubernetes.contract.user import User, once
 from tests.kubernetes.deletion import delete
-from tests.kubernetes.kinds import PODS
+from tests.kubernetes.kinds import EVENTS, PODS
 from tests.kubernetes.pods import Pod
 from tests.kubernetes.scripts import prints
 from tests.kubernetes.server import FakeCluster, Script
@@ -78,6 +80,41 @@ def test_a_run_that_is_removed_while_it_saves_is_no_success(
     assert up.end() == 75, up.words()
     assert "somebody removed the job" in up.said
     assert fake.objects() == []
+
+
+EVERY_KIND = ["job", *(pytest.param(each, marks=pytest.mark.long) for each in ("jobset", "trainjob", "pytorchjob"))]
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_what_begins_after_a_drained_pod_is_gone_reads_no_success(user: User, fake: FakeCluster, kind: str) -> None:
+    """The workload is complete and says no more; the kubelet's event does, and without events it is unknown."""
+    fake.pods_do(drained())
+    assert user.up(command=["true"], kubernetes={"kind": kind}).end() == 75
+    wait_until(lambda: fake.pods() == [])
+    wait, status = user.runs("wait"), user.runs("status", "-o", "json")
+    assert wait.process.returncode == 75, wait.words()
+    assert once(wait.words(), SAVED)
+    run = json.loads(bytes(status.out))
+    assert (run["state"], run["exit_code"]) == ("failed", 75)
+    for event in fake.store.all(EVENTS, "team"):  # an hour later
+        fake.store.remove(EVENTS, "team", event["metadata"]["name"])
+    wait, status = user.runs("wait"), user.runs("status", "-o", "json")
+    assert wait.process.returncode == 125
+    assert "exit code is unknown" in wait.words()
+    assert "the job failed" not in wait.words()
+    run = json.loads(bytes(status.out))
+    assert (run["state"], run["exit_code"], run["causes"]) == ("unknown", None, [])
+
+
+def test_a_trained_pod_that_somebody_removes_later_is_a_success(user: User, fake: FakeCluster) -> None:
+    """So is one of a second attempt, the first of which was drained."""
+    fake.pods_do(drained(143), prints("trained"))
+    assert user.up(command=["true"], restart={"max_attempts": 2}).end() == 0
+    for pod in fake.pods():
+        delete(fake.store, PODS, ("team", pod["metadata"]["name"]), {})
+    wait_until(lambda: fake.pods() == [])
+    wait = user.runs("wait")
+    assert wait.process.returncode == 0, wait.words()
 
 
 def test_a_pod_that_ended_before_it_was_deleted_is_a_success(user: User, fake: FakeCluster) -> None:

@@ -212,12 +212,12 @@ def test_a_reader_that_stopped_does_not_keep_ctrl_c_from_stopping_the_job(
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """Return the mount point of a file system of 16 KiB."""
+    """Return the mount point of a file system of 64 KiB."""
     if os.getuid():
         pytest.skip("only root can mount")
     folder = tmp_path / "disk"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=True)
     yield folder
     subprocess.run(["umount", folder], check=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +11,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from trainlaunch.container.api_fields import field_of
-from trainlaunch.formats.workload import flat
+from trainlaunch.container.name_hash import RENDERING_FORMAT
+from trainlaunch.container.preflight import SCRIPT_MARK
+from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, PLAN_VARIABLE
 from trainlaunch.kinds import Kind, Path, workloads
 from trainlaunch.plan.launch_plan import LaunchPlan
 
@@ -23,7 +26,23 @@ _TOLD = {
     REFUSED: ("is refused", "are refused", " until the old object is deleted"),
     SAME: ("says the same in other bytes", "say the same in other bytes", ""),
 }
-_SCRIPT = re.compile(r"\btl_\w+=")  # a text of ours, and no value of the job
+Values = Mapping[Path, Any]
+_FORMAT = re.compile(r"^# rendering format (\d+)$", re.MULTILINE)
+_OWN = "what trainlaunch itself writes"
+# Names in a manifest that no job states: variables, labels and annotations of ours, and scripts of probes.
+_OURS = ("TRAINLAUNCH_", "PET_", KUBERNETES_LABEL_PREFIX, "app.kubernetes.io/")
+_PRUNING = re.compile(r"argocd\.argoproj\.io/(?:sync|compare)-options|kustomize\.toolkit\.fluxcd\.io/prune")
+_NUMBER = re.compile(r"(?:^|\s)([a-z]+)=('[^']*'|\S*)")
+_FIELDS_OF_NUMBERS = (
+    ("name", "name"),
+    ("nodes", "torchrun.nnodes"),
+    ("ranks", "ranks_per_container"),
+    ("stall begin", "healthcheck.stall_after"),
+    ("saves", "checkpoint_dir"),
+    ("bytes", "checkpoint_bytes"),
+    ("inject", "data_loader.inject"),
+    ("batch workers prefetch persistent timeout pin first every without need stated", "data_loader"),
+)
 
 
 class ClusterChange(NamedTuple):
@@ -43,8 +62,8 @@ def cluster_change(plan: LaunchPlan, have: str, now: str) -> ClusterChange | Non
     if before is None or after is None:
         return None
     kind = workloads()[after["kind"]]
-    changed = list(_changed(before, after))
-    causes = tuple(dict.fromkeys(_causes(plan, after, changed)))
+    changed = _changed(before, after)
+    causes = tuple(_causes(plan, before, after, have))
     place = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in (before, after)]
     if place[0] != place[1]:
         folder = plan.job.checkpoint_dir
@@ -69,32 +88,119 @@ def _is_named(document: Mapping[str, Any]) -> bool:
     return isinstance(metadata, Mapping) and isinstance(metadata.get("name"), str)
 
 
-def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths of what differs, but for the object's own name wherever it stands."""
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Path]:
+    """Return the paths of what differs, but for the object's own name wherever it stands."""
     name, new_name = before["metadata"]["name"], after["metadata"]["name"]
-    old = {path: str(value).replace(name, new_name) for path, value in flat(before)}
-    new = {path: str(value) for path, value in flat(after)}
-    return (path for path in {**new, **old} if old.get(path) != new.get(path))
+    old = {path: str(value).replace(name, new_name) for path, value in _leaves(before)}
+    new = {path: str(value) for path, value in _leaves(after)}
+    return [path for path in {**new, **old} if old.get(path) != new.get(path)]
 
 
-def _is_immutable(kind: Kind, path: str) -> bool:
-    keys: Path = tuple(path.split("."))
+def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield values with their paths; an item is named by its name, so that one more variable moves no other."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _leaves(item, (*path, str(key)))
+    elif isinstance(value, list):
+        for key, item in zip(_keys(value), value, strict=True):
+            yield from _leaves(item, (*path, key))
+    else:
+        yield path, value
+
+
+def _keys(items: list[Any]) -> list[str]:
+    names = [str(each["name"]) if isinstance(each, Mapping) and "name" in each else "" for each in items]
+    return names if all(names) and len({*names}) == len(names) else [str(index) for index in range(len(items))]
+
+
+def _is_immutable(kind: Kind, path: Path) -> bool:
     if not kind.levels:
-        return keys[0] == "spec"  # of a Pod hardly anything can be changed
-    return any(keys[: len(each)] == each for each in kind.immutable)
+        return path[0] == "spec"  # of a Pod hardly anything can be changed
+    return any(path[: len(each)] == each for each in kind.immutable)
 
 
-def _causes(plan: LaunchPlan, document: Mapping[str, Any], changed: Sequence[str]) -> Iterator[str]:
-    """Yield the fields of the job behind some changes; the texts of ours follow from others, where there are any."""
-    values = dict(flat(document))
-    own = [path for path in changed if not _SCRIPT.search(str(values.get(path, "")))]
-    for path in own or changed:
-        field = field_of(plan.job, document, re.sub(r"\.(\d+)", r"[\1]", path))
-        origin = plan.job.origin(field) if field else None
-        if origin is not None and origin.kind == "policy" and origin.span is not None:
-            yield f"policy line {origin.span.line}: {field}"
+def _causes(plan: LaunchPlan, before: Mapping[str, Any], after: Mapping[str, Any], have: str) -> list[str]:
+    """Return the fields of the job behind the changes; what follows from others stands only where there are none."""
+    formats = _FORMAT.search(have)
+    if formats and int(formats[1]) != RENDERING_FORMAT:
+        return [f"rendering format {formats[1]} is {RENDERING_FORMAT} now"]
+    if before["kind"] != after["kind"]:
+        return ["kubernetes.kind"]
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    found: dict[str, bool] = {}  # and whether it may follow from others
+    for path in _changed(before, after):
+        field = _field(plan, (old, new), before if path not in new else after, path)
+        found[field] = field == "shm_size" and plan.job.shm_size is None
+    found.pop("", None)
+    causes = [field for field, follows in found.items() if not follows] or _behind_numbers(old, new) or [*found]
+    return [_placed(plan, each) for each in causes] or [_OWN]
+
+
+def _field(plan: LaunchPlan, values: tuple[Values, Values], document: Mapping[str, Any], path: Path) -> str:
+    """Return the job's field behind a path; empty where it is of ours, and follows from others."""
+    if "args" in path or "command" in path:
+        return _of_process(plan, *(_words(each, path) for each in values))
+    if any(each.startswith(_OURS) for each in path):
+        return ""
+    if "env" in path and path[-1] != "env":
+        name = path[path.index("env") + 1]
+        kind = "secrets" if any("valueFrom" in each and name in each for each in (*values[0], *values[1])) else "env"
+        return f"{kind}.{name}"
+    if _PRUNING.fullmatch(path[-1]) and path[-1] not in plan.job.annotations:
+        return "kubernetes.prune"
+    return field_of(plan.job, document, _api_path(document, path))
+
+
+def _words(values: Values, path: Path) -> list[str]:
+    at = path.index("args") if "args" in path else path.index("command")
+    return [str(value) for key, value in values.items() if key[: at + 1] == path[: at + 1]]
+
+
+def _of_process(plan: LaunchPlan, before: list[str], after: list[str]) -> str:
+    """Return the field behind a change of `command` or `args`; empty where it is one of the wrapper."""
+    marks = [next((at for at, word in enumerate(each) if SCRIPT_MARK in word), -1) for each in (before, after)]
+    if max(marks) >= 0:  # /bin/sh -c WRAPPER, behind the image's own ENTRYPOINT
+        return "image_entrypoint" if before[: max(0, marks[0] - 2)] != after[: max(0, marks[1] - 2)] else ""
+    if _without_torchrun(before) == _without_torchrun(after):
+        return "torchrun"
+    return "script" if plan.job.script is not None else "command"
+
+
+def _without_torchrun(words: list[str]) -> list[str]:
+    if words[:1] != ["torchrun"]:
+        return words
+    return list(itertools.dropwhile(lambda each: each.startswith("--"), words[1:]))
+
+
+def _behind_numbers(old: Values, new: Values) -> list[str]:
+    """Return the fields behind the numbers of the plan that differ, where nothing else does."""
+    ending = (PLAN_VARIABLE, "value")
+    plans = (next((str(each[path]) for path in each if path[-2:] == ending), "") for each in (old, new))
+    before, after = (dict(_NUMBER.findall(each)) for each in plans)
+    return [
+        field for keys, field in _FIELDS_OF_NUMBERS if any(before.get(each) != after.get(each) for each in keys.split())
+    ][:1]
+
+
+def _api_path(document: Mapping[str, Any], path: Path) -> str:
+    """Return a path as the API spells it: spec.containers[0].image."""
+    value: Any = document
+    text = ""
+    for key in path:
+        if isinstance(value, list):
+            index = _keys(value).index(key)
+            text, value = f"{text}[{index}]", value[index]
         else:
-            yield field or ("the preflight" if not own else path.rpartition(".")[2])
+            text, value = f"{text}.{key}".lstrip("."), value[key]
+    return text
+
+
+def _placed(plan: LaunchPlan, field: str) -> str:
+    """Return a field, with its line where a policy gave it."""
+    origin = plan.job.origin(field) if re.fullmatch(r"[a-z_.\d]+", field) else None
+    if origin is not None and origin.kind == "policy" and origin.span is not None:
+        return f"policy line {origin.span.line}: {field}"
+    return field
 
 
 def summary(changes: Iterable[ClusterChange]) -> str:

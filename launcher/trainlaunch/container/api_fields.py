@@ -26,6 +26,7 @@ _FIELDS = tuple(
         (r"securityContext\.(runAsUser|runAsGroup|runAsNonRoot)\b", "user"),
         (r"securityContext\.supplementalGroups\b", "group_add"),
         (r"securityContext\.fsGroup\b", "kubernetes.fs_group"),
+        (r"\breadOnlyRootFilesystem\b", "read_only"),
         (r"\bactiveDeadlineSeconds\b", "active_deadline"),
         (r"\bterminationGracePeriodSeconds\b", "stop_grace_period"),
         (r"\bttlSecondsAfterFinished\b", "ttl_after_finished"),

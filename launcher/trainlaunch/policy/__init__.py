@@ -18,6 +18,7 @@ from trainlaunch.yamltree.strict import MappingNode
 
 if TYPE_CHECKING:
     from trainlaunch.policy.policy_precedence import PolicyLayer
+    from trainlaunch.policy.stated_place import StatedPlace
 
 
 def read_job(
@@ -37,6 +38,15 @@ def read_job(
     """
     layer_of = functools.partial(_policies, policy, lying_at, reach)
     return job_reader.read_job(path, target=target, sets=sets, use_lock=use_lock, layer_of=layer_of, reach=reach)
+
+
+def place_of_runs(
+    path: Path, *, target: str | None = None, policy: Path | None = None, reach: Reach = ITS_OWN
+) -> StatedPlace:
+    """Return where the runs of a job file are that has an error by now, as far as it and its policies still say it."""
+    from trainlaunch.policy.stated_place import stated_place  # few files have one
+
+    return stated_place(path, target=target, layer_of=functools.partial(_policies, policy, None, reach), reach=reach)
 
 
 def policies_in(folder: Path, *, policy: Path | None = None, reach: Reach = ITS_OWN) -> Policy | None:

@@ -67,13 +67,14 @@ def yaml_text(value: str, indent: int, step: int = 2) -> Quoted:
     return Quoted("\n".join((f"|{indicator}{chomp}", *(" " * indent + line if line else "" for line in lines))))
 
 
-def yaml_folded(value: str, indent: int, width: int = WIDTH) -> Quoted:
+def yaml_folded(value: str, indent: int, width: int = WIDTH, key: str = "") -> Quoted:
     """Return `value` on one line, or where that is wider than `width` as a folded block, which readers join again.
 
-    The block is indented by `indent` columns, two more than its key.
+    The block is indented by `indent` columns, two more than its `key`, which is in quotes where it is named.
     """
     words = value.split(" ")
-    if "" in words or indent + len(value) <= width or _has_hidden(value) or "\n" in value or "\t" in value:
+    wide = indent + len(value) + (len(key) + 4 if key else 0) > width
+    if "" in words or not wide or _has_hidden(value) or "\n" in value or "\t" in value:
         return yaml_string(value)
     lines = [words[0]]
     for word in words[1:]:

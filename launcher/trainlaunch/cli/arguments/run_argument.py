@@ -17,7 +17,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, TargetUnavailable, UsageError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery, check_argument, matching, not_yours, removable
-from trainlaunch.targets import DEFAULT_TARGET, KUBERNETES, ON_THIS_MACHINE, TARGETS, target_record
+from trainlaunch.targets import KUBERNETES, ON_THIS_MACHINE, TARGETS, target_record
 
 if TYPE_CHECKING:
     from trainlaunch.run.base.store import RunStore
@@ -87,18 +87,15 @@ def job_file(args: argparse.Namespace, *, target: str | None = None) -> NamedJob
     path = Path(args.job)
     if path.suffix not in {".yaml", ".yml"} and "/" not in args.job and not _is_file(path):
         return None
-    from trainlaunch.policy import read_job
+    from trainlaunch.policy import place_of_runs, read_job
 
     try:
         job = read_job(path, target=target, use_lock=False, policy=args.policy, reach=reach_of(args))
     except JobFileRejected as rejected:
-        from trainlaunch.job.fallback_name import stated_place
-
-        stated = stated_place(path, reach_of(args))
+        stated = place_of_runs(path, target=target, policy=args.policy, reach=reach_of(args))
         if stated.name is None:
             raise
-        where = target or stated.target or DEFAULT_TARGET
-        return NamedJob(stated.name, where, stated.namespace, problem=rejected.diagnostics[0].code)
+        return NamedJob(stated.name, stated.target, stated.namespace, problem=rejected.diagnostics[0].code)
     return NamedJob(job.name, job.target, job.kubernetes.namespace)
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from trainlaunch.run.base.console import Console, Event, Events, Outcome
     from trainlaunch.run.base.wait_reading import DataWait
 
-PENDING, RUNNING, SUCCEEDED, FAILED = ("pending", "running", "succeeded", "failed")
-ENDED = (SUCCEEDED, FAILED)
+PENDING, RUNNING, SUCCEEDED, FAILED, UNKNOWN = ("pending", "running", "succeeded", "failed", "unknown")
+ENDED = (SUCCEEDED, FAILED, UNKNOWN)
 
 
 class ShmStatus(NamedTuple):

@@ -16,6 +16,7 @@ from trainlaunch.run.base.log_position import WHOLE, LogPart
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE
 from trainlaunch.run.base.watch import PlannedShm
 from trainlaunch.run.kubernetes.client import Cluster
+from trainlaunch.run.kubernetes.gone_pods import result_with_events
 from trainlaunch.run.kubernetes.liveness import stalled_and_content
 from trainlaunch.run.kubernetes.logs import is_silent
 from trainlaunch.run.kubernetes.objects import Reference, delete, pods_path
@@ -23,7 +24,7 @@ from trainlaunch.run.kubernetes.output import Output
 from trainlaunch.run.kubernetes.pending import Wait
 from trainlaunch.run.kubernetes.pod_watch import Observed, PodWatch, WorkloadPoller
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail, taken_away
-from trainlaunch.run.kubernetes.results import Result, exit_code_of, judged, no_code, result_of
+from trainlaunch.run.kubernetes.results import Result, exit_code_of, no_code, result_of
 from trainlaunch.run.kubernetes.runs import ClusterRun
 from trainlaunch.units import format_duration
 
@@ -280,7 +281,7 @@ class Follower:
         if result is None and alone and pod is not None and pod.disrupted:  # it goes with what took it away
             result = Result("failed", pod.reason, pod.words, pod.finished)
         if result is not None and not self._stopped_by:
-            return end_of_run(result, pods)
+            return end_of_run(result_with_events(self._cluster, self._run, result, pods), pods)
         codes = [each.exit_code for each in pods if each.exit_code is not None]
         if pod is not None and pod.exit_code is not None:
             code = EXIT_TRY_ELSEWHERE if pod.interrupted and not self._stopped_by else pod.exit_code
@@ -291,8 +292,7 @@ class Follower:
 
 
 def end_of_run(result: Result, pods: Sequence[Pod]) -> End:
-    """Return how a workload that has ended did."""
-    result = judged(result, pods)
+    """Return how a workload that has ended did, as `result_with_events` has it."""
     code = exit_code_of(result, pods)
     if code is None:
         deciding = first_to_fail(pods)

@@ -48,9 +48,10 @@ def stalled_and_content(cluster: Cluster, pods: Sequence[Pod]) -> tuple[Pod, str
 
 
 def _events(cluster: Cluster, pod: Pod) -> list[Mapping[str, Any]]:
-    """Return the pod's events; none where they can't be read."""
+    """Return the events of its training container; none where they can't be read. Sidecars are stopped later."""
     path = f"/api/v1/namespaces/{cluster.namespace}/events"
     with contextlib.suppress(TargetUnavailable):
-        found = cluster.get(path, (("fieldSelector", f"involvedObject.uid={pod.uid}"),), what="list events")
+        selector = f"involvedObject.uid={pod.uid},involvedObject.fieldPath=spec.containers{{{pod.container}}}"
+        found = cluster.get(path, (("fieldSelector", selector),), what="list events")
         return found.get("items") or []
     return []

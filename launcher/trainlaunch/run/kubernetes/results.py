@@ -15,11 +15,12 @@ SUCCESS = frozenset({"Complete", "Completed", "Succeeded"})
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 OVERDUE = "longer than specified deadline"
 NO_CODE = "no process of it left an exit code"
+DELETED = "Deleted"  # a reason of ours: its last pod was told to end, and ended with 0
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a workload stands: `state` is pending, running, complete or failed; a failure has the cluster's words."""
+    """How a workload stands: `state` is pending, running, complete, failed, or unknown, of one that ended somehow."""
 
     state: str
     reason: str = ""
@@ -29,7 +30,7 @@ class Result:
     @property
     def ended(self) -> bool:
         """Whether it will start no more pods."""
-        return self.state in {"complete", "failed"}
+        return self.state in {"complete", "failed", "unknown"}
 
 
 def result_of(thing: Object) -> Result:
@@ -58,7 +59,7 @@ def judged(result: Result, pods: Iterable[Pod]) -> Result:
     pod = next((each for each in pods if each.interrupted and _before(each, result)), None)
     if pod is None:
         return result
-    return replace(result, state="failed", reason=pod.reason or "Deleted", words=interruption(pod))
+    return replace(result, state="failed", reason=pod.reason or DELETED, words=interruption(pod))
 
 
 def _before(pod: Pod, result: Result) -> bool:
@@ -95,13 +96,15 @@ def no_code(pods: Sequence[Pod]) -> str:
 
 
 def exit_code_of(result: Result, pods: Iterable[Pod]) -> int | None:
-    """Return the code of the first node to fail, 0 of a run that completed; None where no process left one.
+    """Return the code of the first node to fail, 0 of a run that completed; None where nobody knows one.
 
     75 where that node was taken away and saved: another attempt may finish.
     """
     if result.state == "complete":
         return 0
     failed = first_to_fail(pods)
+    if failed is None and result.reason == DELETED:
+        return EXIT_TRY_ELSEWHERE
     if failed is not None and failed.interrupted and not is_overdue(result):
         return EXIT_TRY_ELSEWHERE
     return (failed.exit_code or None) if failed is not None else None

@@ -20,6 +20,7 @@ from trainlaunch.run.base.store import (
     PENDING,
     RUNNING,
     SUCCEEDED,
+    UNKNOWN,
     ContainerStatus,
     RunReport,
     RunStatus,
@@ -29,12 +30,13 @@ from trainlaunch.run.base.store import (
 from trainlaunch.run.kubernetes.api_errors import ExecRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.follow import End, end_of_run
+from trainlaunch.run.kubernetes.gone_pods import result_with_events
 from trainlaunch.run.kubernetes.liveness import with_liveness
 from trainlaunch.run.kubernetes.logs import PodLog, is_silent
 from trainlaunch.run.kubernetes.output import Output, read_health, with_last_word
 from trainlaunch.run.kubernetes.pending import GRACE, Reasons
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of
-from trainlaunch.run.kubernetes.results import DEADLINE_EXCEEDED, Result, exit_code_of, is_overdue, judged, state_now
+from trainlaunch.run.kubernetes.results import DEADLINE_EXCEEDED, Result, exit_code_of, is_overdue, state_now
 from trainlaunch.run.kubernetes.runs import ClusterRun, pod_now, pods_of_run
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import age, human_size
@@ -116,7 +118,7 @@ def _deleted(pod: Pod, reason: str) -> bool:
     return pod.deleting and not reason and not pod.oom_killed and by_signal
 
 
-_STATES = {"complete": SUCCEEDED, "failed": FAILED, "running": RUNNING, "pending": PENDING}
+_STATES = {"complete": SUCCEEDED, "failed": FAILED, "running": RUNNING, "pending": PENDING, "unknown": UNKNOWN}
 
 
 class _PodShm(NamedTuple):
@@ -128,10 +130,10 @@ class _PodShm(NamedTuple):
 
 
 def status_of(
-    cluster: Cluster, owned: Run, pods: Sequence[Pod], readings: Mapping[str, _PodShm] | None = None
+    cluster: Cluster, owned: Run, result: Result, pods: Sequence[Pod], readings: Mapping[str, _PodShm] | None = None
 ) -> RunStatus:
-    """Return a run's values; `readings` has what was read of its pods, by uid."""
-    run, result, attempts = owned.held, judged(owned.held.result, pods), attempts_of(pods)
+    """Return a run's values, where it stands as `result` says; `readings` has what was read of its pods, by uid."""
+    run, attempts = owned.held, attempts_of(pods)
     readings = readings or {}
     newest = sorted(pods, key=lambda each: (-attempts[each.uid], each.node_index or 0))
     last = max(attempts.values(), default=None)
@@ -196,13 +198,13 @@ def _state_of(pod: Pod) -> str:
 def report(cluster: Cluster, owned: Run, say: Say) -> RunReport:
     """Look into a run's pods, and at why one waits or how it ended. Raises TargetUnavailable."""
     run, pods = owned.held, pods_of_run(cluster, owned.held)
-    result = judged(run.result, pods)
+    result = result_with_events(cluster, run, run.result, pods)
     reasons = Reasons(cluster, run.main, job=None, patience=0)
     waits = () if result.ended else tuple(each.sentence for each in reasons.waits(pods, run.thing))
     readings = [_read_pod(cluster, pod) for pod in pods]
     evidence = evidence_of_ended(cluster, end_of_run(result, pods), say) if result.ended else None
     causes = () if evidence is None else explain_end(evidence)
-    known = status_of(cluster, owned, pods, {each.pod.uid: each for each in readings})
+    known = status_of(cluster, owned, result, pods, {each.pod.uid: each for each in readings})
     silent = known.exit_code == 0 and is_silent(cluster, pods)
     suggestion = _suggestion(readings)
     status = known._replace(
@@ -225,7 +227,11 @@ def _read_pod(cluster: Cluster, pod: Pod) -> _PodShm:
 
 def _lines(cluster: Cluster, run: ClusterRun, result: Result, pods: Sequence[Pod], code: int | None) -> Iterator[str]:
     yield f"job        {run.job} ({run.main} in {cluster.words})"
-    why = f": {result.words or result.reason}" if result.state == "failed" and (result.words or result.reason) else ""
+    why = (
+        f": {result.words or result.reason}"
+        if result.state in {"failed", "unknown"} and (result.words or result.reason)
+        else ""
+    )
     ended = f", exit code {code}" if code is not None else ""
     yield f"state      {state_now(result, pods)}{ended}{why}"
     if not pods:

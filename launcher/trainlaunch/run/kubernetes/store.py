@@ -26,12 +26,13 @@ from trainlaunch.run.base.store import (
 )
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.follow import end_of_run
+from trainlaunch.run.kubernetes.gone_pods import result_with_events
 from trainlaunch.run.kubernetes.kubeconfig import find_access
 from trainlaunch.run.kubernetes.objects import ForbiddenKinds
 from trainlaunch.run.kubernetes.output import look_inside, print_logs
 from trainlaunch.run.kubernetes.pods import Pod
 from trainlaunch.run.kubernetes.removal import remove_orphans, remove_runs
-from trainlaunch.run.kubernetes.results import exit_code_of, judged, state_now
+from trainlaunch.run.kubernetes.results import Result, exit_code_of, state_now
 from trainlaunch.run.kubernetes.runs import owned_runs, pods_of_run, who_am_i
 from trainlaunch.run.kubernetes.shell import own_pod, run_in_pod
 from trainlaunch.run.kubernetes.status import evidence_of_ended, report, status_of
@@ -96,14 +97,18 @@ class ClusterStore:
         return [self._row(each, pods_of_run(self.cluster, each.held)) for each in runs]
 
     def _row(self, owned: Run, pods: Sequence[Pod]) -> RunRow:
-        result = judged(owned.held.result, pods)
+        result = self._result(owned, pods)
         size = max((pod.shm_size for pod in pods), default=0)
         code = exit_code_of(result, pods) if result.ended else None
         return RunRow(owned, state_now(result, pods), code, format_size(size) if size else "-")
 
     def statuses(self, runs: Sequence[Run]) -> list[RunStatus]:
         """Return them with all pods that the cluster still has."""
-        return [status_of(self.cluster, each, pods_of_run(self.cluster, each.held)) for each in runs]
+        found = [(each, pods_of_run(self.cluster, each.held)) for each in runs]
+        return [status_of(self.cluster, each, self._result(each, pods), pods) for each, pods in found]
+
+    def _result(self, owned: Run, pods: Sequence[Pod]) -> Result:
+        return result_with_events(self.cluster, owned.held, owned.held.result, pods)
 
     def report(self, run: Run, say: Say) -> RunReport:
         """Look into its pods, and at why one waits or how it ended."""
@@ -127,10 +132,10 @@ class ClusterStore:
 
     def evidence(self, run: Run, say: Say) -> Evidence | None:
         """Return what the cluster knows of its end."""
-        result = run.held.result
-        if not result.ended:
+        if not run.held.result.ended:
             return None
-        return evidence_of_ended(self.cluster, end_of_run(result, pods_of_run(self.cluster, run.held)), say)
+        pods = pods_of_run(self.cluster, run.held)
+        return evidence_of_ended(self.cluster, end_of_run(self._result(run, pods), pods), say)
 
     def live(self, run: Run, say: Say) -> list[Live]:
         """Look into some of its pods that run, each with the log of all."""

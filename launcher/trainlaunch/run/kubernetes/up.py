@@ -84,13 +84,17 @@ def verdict_on(end: End) -> str:
 
 def saved_words(end: End) -> str:
     """Return what is said of a run whose deciding pod was told to end and ended with 0; empty for another."""
-    if end.exit_code != EXIT_TRY_ELSEWHERE or end.pod is None or end.pod.exit_code != 0:
+    if end.exit_code != EXIT_TRY_ELSEWHERE or (end.pod is not None and end.pod.exit_code != 0):
         return ""
+    if end.pod is None:
+        return end.result.words if end.result is not None else ""
     return interruption(end.pod) if end.pod.interrupted or end.result is None else end.result.words
 
 
 def no_code_words(end: End) -> str:
     """Return the sentence for an end without an exit code of a process that failed."""
+    if end.result is not None and end.result.state == "unknown":
+        return f"the job's exit code is unknown: {end.result.words}"
     why = (end.result.words or end.result.reason) if end.result else ""
     return f"the job failed, and {end.no_code}{f' ({why})' if why else ''}"
 
