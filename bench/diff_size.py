@@ -39,8 +39,8 @@ POLICY = "defaults: {env: {HF_HUB_OFFLINE: '0'}}\n"
 CHANGES: dict[str, tuple[str, Any, int]] = {
     "memory": ("resources.memory", "96Gi", 6),
     "image": ("image", "registry.example.com/team/train:1.5", 5),
-    "batch size": ("data_loader.batch_size", 64, 5),
-    "GPUs": ("resources.gpus", 8, 8),
+    "batch size": ("data_loader.batch_size", 64, 6),
+    "GPUs": ("resources.gpus", 8, 9),
     "label": ("labels.team", "speech", 4),
     "policy default": ("", "", 2),
 }

@@ -77,21 +77,18 @@ tl_cg=/sys/fs/cgroup; { read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us; read -r t
   read -r tl_quota tl_period <$tl_cg/cpu.max
   read -r tl_limit <$tl_cg/memory.max; read -r tl_use <$tl_cg/memory.current; } 2>/dev/null
 tl_counts "$tl_period" || tl_period=100000
+if tl_counts "${TRAINLAUNCH_CPUS-}" && [ "$TRAINLAUNCH_CPUS" -lt "$tl_cpus" ]; then tl_cpus=$TRAINLAUNCH_CPUS; fi # Slurm's
 tl_has=$tl_cpus # as it is said: 0.3 is no whole CPU, and counts as one
 if tl_counts "$tl_quota" && [ "$((tl_quota / tl_period))" -lt "$tl_cpus" ]; then
   tl_list=$((1000 + tl_quota * 1000 / tl_period % 1000)) tl_cpus=$((tl_quota / tl_period))
   tl_has=$tl_cpus.${tl_list#1}; while case $tl_has in *0) true ;; *) false ;; esac; do tl_has=${tl_has%0}; done
   tl_has=${tl_has%.} tl_cpus=$((tl_cpus < 1 ? 1 : tl_cpus))
 fi
-if tl_counts "${TRAINLAUNCH_CPUS-}" && [ "$TRAINLAUNCH_CPUS" -lt "$tl_cpus" ]; then # Slurm's share of a host
-  tl_cpus=$TRAINLAUNCH_CPUS tl_has=$TRAINLAUNCH_CPUS
-fi
 tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
 if [ "$tl_without" ]; then
   # num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.
   tl_most=$tl_per_rank; [ "$tl_gpus" ] || tl_most=$((tl_cpus < 4 ? 0 : tl_cpus / (4 * tl_ranks)))
-  # Measured with so many CPUs: the rule knows less.
-  [ -z "$tl_tuned" ] || [ "$tl_cpus" -lt "$tl_tuned" ] || tl_most=$tl_workers
+  [ -z "$tl_tuned" ] || [ "$tl_cpus" -lt "$tl_tuned" ] || tl_most=$tl_workers # measured: the rule knows less
   for tl_key in $tl_every; do tl_list=$(((tl_free - ${tl_key#*:}) / ${tl_key%:*})) # A:B, A*W + B bytes of W workers
     tl_most=$((tl_list >= tl_most ? tl_most : tl_list > 1 ? tl_list : tl_most > 0)); done
   tl_workers=$((tl_most < tl_workers ? tl_most : tl_workers)) tl_need=$tl_without

@@ -40,9 +40,9 @@ def job(**fields: Any) -> dict[str, Any]:
 def test_the_readmes_job_starts_on_a_cluster_without_a_claim(user: User, fake: FakeCluster) -> None:
     """As its text stands, with the script and the package that its user has beside it."""
     text = next(each for each in re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.S))
-    (user.folder / "src" / "pkg").mkdir(parents=True)
-    (user.folder / "src" / "pkg" / "model.py").write_text("WIDTH = 8\n")
-    (user.folder / "src" / "train.py").write_text(f"import sys, pkg.model\nprint(sys.argv[1])\n{LOADED}")
+    (user.folder / "pkg").mkdir()
+    (user.folder / "pkg" / "model.py").write_text("WIDTH = 8\n")
+    (user.folder / "train.py").write_text(f"import sys, pkg.model\nprint(sys.argv[1])\n{LOADED}")
     (user.folder / "job.yaml").write_text(text)
     fake.pods_do(runs_its_command)
     done = user.starts("up", "job.yaml", "--target", "kubernetes", "--set", "image_entrypoint=[]")

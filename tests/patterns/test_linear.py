@@ -14,6 +14,7 @@ from trainlaunch.diagnose.base import kubelet_words
 from trainlaunch.diagnose.base.log_patterns import ways
 from trainlaunch.job.fields.types import Type
 from trainlaunch.job.validation import cross_fields
+from trainlaunch.kinds import workloads
 from trainlaunch.lint.files import patterns_of
 from trainlaunch.script import options
 from trainlaunch.verify import owned_by_plan
@@ -67,6 +68,9 @@ ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
     # Words as they are, one of which is there or not.
     ("trainlaunch/diagnose/base/word_search.py", "b'|'.join(map(re.escape, words))"): lambda: iter(()),
     ("trainlaunch/run/base/secret_values.py", "b'|'.join(map(re.escape, longest_first)) or b'(?!)'"): lambda: iter(()),
+    ("trainlaunch/run/kubernetes/gone_pods.py", "kind.pod_names"): lambda: (
+        each.pod_names for each in workloads().values()
+    ),
     ("trainlaunch/verify/owned_by_plan.py", "pattern"): lambda: (
         each[0] for table in owned_by_plan._OWNED.values() for each in table
     ),

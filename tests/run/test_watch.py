@@ -11,12 +11,12 @@ import pytest
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.base.backend import Chunk, ShmReading
+from trainlaunch.run.base.followed_log import Log
+from trainlaunch.run.base.run_evidence import TAIL_BYTES
 from trainlaunch.run.base.shm_reading import PAGE, read_from_health, read_from_proc
 from trainlaunch.run.base.watch import (
     COUNTS_BEFORE_FEWER_IS_SAID,
     SILENT_SECONDS,
-    TAIL_BYTES,
-    Log,
     ShmWatch,
     planned_shm,
 )

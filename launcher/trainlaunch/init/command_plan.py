@@ -32,6 +32,7 @@ from trainlaunch.units import MIB
 AUTO = "auto"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _FILE = "job.yaml"
+_UNCHANGED = "data_loader.inject=env"  # a draft may force workers on a script; a command runs as it is
 
 
 class CommandPlan(NamedTuple):
@@ -84,9 +85,9 @@ def command_plan(
         ranks=ranks,
         container=None if container is None else container.options,
     )
-    job = _read(command_text(options, facts), asked.sets)
+    job = _read(command_text(options, facts), [_UNCHANGED, *asked.sets])
     decisions = workers_decisions(job, facts)
-    sets = list(_own_numbers(job, decisions))
+    sets = [_UNCHANGED, *_own_numbers(job, decisions)]
     if asked.workers is not None:
         options, sets = _with_workers(options, decisions, asked.workers)
     text = command_text(options, facts)
@@ -166,7 +167,7 @@ def _with_workers(
     """Return what gives the script so many workers, where it takes them. Raises UsageError where it can't."""
     if workers != AUTO and not re.fullmatch(r"\d{1,4}", workers):
         raise UsageError([Diagnostic("TL118", f"--workers is {workers}", "write --workers auto, or a number")])
-    sets = [f"data_loader.num_workers={workers}"]
+    sets = [_UNCHANGED, f"data_loader.num_workers={workers}"]
     extra, env = dict.fromkeys(options.extra), dict(options.env)
     for decision in decisions:
         if decision.kind in {"option", "override"} and decision.passed:
@@ -179,7 +180,7 @@ def _with_workers(
         elif decision.kind == "variable":
             env[decision.name] = PLANNED
         elif decision.kind in {"constant", "library"}:
-            sets.append("data_loader.inject=force")
+            sets[0] = "data_loader.inject=force"
         elif decision.kind != "plan":
             why = "a command's words are never edited, and nothing in its script is known to take the number"
             fix = f"{decision.take_planned()}, then start it without --workers"

@@ -36,7 +36,7 @@ USAGE = Usage(
     examples=(
         "trainlaunch run -- python train.py --epochs 3",
         "trainlaunch run --workers auto -- torchrun --nproc_per_node 2 train.py",
-        "trainlaunch run --image pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime -- python train.py",
+        "trainlaunch run --image registry.example/trainer:1.4 -- python train.py",
         "trainlaunch run -d -e WANDB_MODE=offline -- python train.py",
     ),
     exit_codes=(

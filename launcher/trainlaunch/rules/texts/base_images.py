@@ -13,8 +13,6 @@ from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import DOCKERFILE, SourceText
 from trainlaunch.rules.sources.training_commands import argvs_of, commands_in, is_training
 
-# PyTorch's own -runtime images have gcc; of Debian's packages pip's recommends it.
-_WITHOUT = re.compile(r"(?:docker\.io/)?(?:nvidia/cuda:\S*-(?:runtime|base)-\S+|(?:library/)?python:\S*slim\S*)")
 _COMPILER = re.compile(
     r"\bgcc|\bg\+\+|build-essential|\bclang|compilers?\b|\bcc\b|python3-(?:pip|dev|full)|--from=\S*devel"
 )
@@ -30,7 +28,7 @@ def compiler_missing(file: SourceText) -> Iterator[Problem]:
         return
     first, *rest = every[-1]
     base = first.value.split()[0]
-    if not _WITHOUT.fullmatch(base) or any(_COMPILER.search(each.value) for each in rest):
+    if _has_compiler(base) or any(_COMPILER.search(each.value) for each in rest):
         return
     argvs: list[Argv] = []
     for each in rest:
@@ -43,6 +41,14 @@ def compiler_missing(file: SourceText) -> Iterator[Problem]:
             "Triton compiles a launcher of each kernel with the image's C compiler, and the first step stops without",
             span=file.source.span(first.start, first.end),
         )
+
+
+def _has_compiler(base: str) -> bool:
+    """Return whether a base image may have a C compiler, as PyTorch's own -runtime images have."""
+    name, _, tag = base.removeprefix("docker.io/").removeprefix("library/").partition(":")
+    if name == "nvidia/cuda":
+        return not ("-runtime-" in tag or "-base-" in tag)
+    return not (name == "python" and "slim" in tag)
 
 
 def _compiles(argv: Argv) -> bool:

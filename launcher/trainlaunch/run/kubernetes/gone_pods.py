@@ -56,7 +56,8 @@ def _begun_and_killed(cluster: Cluster, run: ClusterRun) -> tuple[dict[str, floa
             str(event["involvedObject"].get("name")),
             stamped(event.get("firstTimestamp") or event.get("eventTime")),
         )
-        if at < run.created or not re.fullmatch(re.escape(run.main.name) + kind.pod_names, name):
+        rest = name.removeprefix(run.main.name)
+        if at < run.created or rest == name or not re.fullmatch(kind.pod_names, rest):
             continue
         begun[name] = min(begun.get(name, at), at)
         if event.get("reason") == "Killing":

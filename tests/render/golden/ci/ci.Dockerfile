@@ -9,7 +9,7 @@
 FROM pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime
 ENV WANDB_MODE="offline"
 ENV NOTE="a \"b\" \$c \\d \${{ x }} #"
-ENV TRAINLAUNCH_PLAN="ranks=2 workers=4 stated=0 batch=128 files=72 memory=6144 need=1541652480 size=2587885568 first=308322304:308363264 every=308346880:462577664 name=resnet50 pin=1 gpus=nvidia disks='/scratch /fast'"
+ENV TRAINLAUNCH_PLAN="ranks=2 workers=4 stated=0 batch=128 files=72 memory=6144 need=1541652480 size=2587885568 first=308322304:308363264 every=308346880:462577664 without=0 name=resnet50 pin=1 gpus=nvidia disks='/scratch /fast'"
 COPY ["jobs/requirements.txt", "/workspace/requirements.txt"]
 RUN ["python", "-m", "pip", "install", "--no-cache-dir", "--requirement", "/workspace/requirements.txt"]
 COPY ["jobs/", "/workspace/"]
@@ -161,6 +161,7 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \n  read -r tl_quota tl_period <$tl_cg/cpu.max\
 \n  read -r tl_limit <$tl_cg/memory.max; read -r tl_use <$tl_cg/memory.current; } 2>/dev/null\
 \ntl_counts \"$tl_period\" || tl_period=100000\
+\nif tl_counts \"${TRAINLAUNCH_CPUS-}\" && [ \"$TRAINLAUNCH_CPUS\" -lt \"$tl_cpus\" ]; then tl_cpus=$TRAINLAUNCH_CPUS; fi # Slurm's\
 \ntl_has=$tl_cpus # as it is said: 0.3 is no whole CPU, and counts as one\
 \nif tl_counts \"$tl_quota\" && [ \"$((tl_quota / tl_period))\" -lt \"$tl_cpus\" ]; then\
 \n  tl_list=$((1000 + tl_quota * 1000 / tl_period % 1000)) tl_cpus=$((tl_quota / tl_period))\
@@ -171,8 +172,7 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \nif [ \"$tl_without\" ]; then\
 \n  # num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.\
 \n  tl_most=$tl_per_rank; [ \"$tl_gpus\" ] || tl_most=$((tl_cpus < 4 ? 0 : tl_cpus / (4 * tl_ranks)))\
-\n  # Measured with so many CPUs: the rule knows less.\
-\n  [ -z \"$tl_tuned\" ] || [ \"$tl_cpus\" -lt \"$tl_tuned\" ] || tl_most=$tl_workers\
+\n  [ -z \"$tl_tuned\" ] || [ \"$tl_cpus\" -lt \"$tl_tuned\" ] || tl_most=$tl_workers # measured: the rule knows less\
 \n  for tl_key in $tl_every; do tl_list=$(((tl_free - ${tl_key#*:}) / ${tl_key%:*})) # A:B, A*W + B bytes of W workers\
 \n    tl_most=$((tl_list >= tl_most ? tl_most : tl_list > 1 ? tl_list : tl_most > 0)); done\
 \n  tl_workers=$((tl_most < tl_workers ? tl_most : tl_workers)) tl_need=$tl_without\
@@ -260,15 +260,15 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \n  eval \"$tl_unpack\"\
 \n) 2>/dev/null; then export TRAINLAUNCH_INSIDE=\"$tl_parts\" PYTHONPATH=\"$tl_inside${PYTHONPATH:+:$PYTHONPATH}\"\
 \nelse tl_say \"warning: $tl_user can't write $tl_inside, so $tl_parts is off\"; fi\
-\n# Those of env stand in front as NAME=VALUE while tokens are filled, since a token in them ends as an argument's does.\
+\n# A token ends its argument, alone or after an equals sign. Variables of env stand in front as NAME=VALUE meanwhile.\
 \nfor tl_key in $tl_filled; do eval \"set -- \u005c\"$tl_key=\\${$tl_key-}\u005c\" \u005c\"\\$@\u005c\"\"; done\
-\nfor tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esac # slow for long texts\
-\n  case $tl_key in # a token stands alone or ends its argument after an equals sign\
-\n  '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;\
-\n  '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;\
-\n  '{{num_workers}}' | '{{prefetch_factor}}' | '{{batch_size}}' | '{{nproc_per_node}}') # a literal\
-\n    tl_list=${tl_key#?} tl_list=${tl_list%?} ;;\
-\n  *) tl_list=$tl_key ;;\
+\nfor tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esac # that search is slow in long texts\
+\n  case $tl_key in\
+\n    '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;\
+\n    '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;\
+\n    \\{'{num_workers}'\\} | \\{'{prefetch_factor}'\\} | \\{'{batch_size}'\\} | \\{'{nproc_per_node}'\\}) # a literal\
+\n      tl_list=${tl_key#?} tl_list=${tl_list%?} ;;\
+\n    *) tl_list=$tl_key ;;\
 \n  esac; shift; set -- \"$@\" \"${tl_arg%\"$tl_key\"}$tl_list\"; done\
 \nfor tl_key in $tl_filled; do export \"${1?}\"; shift; done\
 \ntl_say \"preflight passed: /dev/shm $tl_shm (${tl_asks:+need }${tl_asks:-needs $tl_needs}), memory $tl_mem, \u005c\
