@@ -40,7 +40,7 @@ def job(**fields: Any) -> dict[str, Any]:
 def test_the_readmes_job_starts_on_a_cluster_without_a_claim(user: User, fake: FakeCluster) -> None:
     """As its text stands, with the script and the package that its user has beside it."""
     text = next(each for each in re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.S))
-    (user.folder / "pkg").mkdir()
+    (user.folder / "pkg").mkdir(parents=True)
     (user.folder / "pkg" / "model.py").write_text("WIDTH = 8\n")
     (user.folder / "train.py").write_text(f"import sys, pkg.model\nprint(sys.argv[1])\n{LOADED}")
     (user.folder / "job.yaml").write_text(text)

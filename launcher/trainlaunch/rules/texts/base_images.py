@@ -13,9 +13,7 @@ from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import DOCKERFILE, SourceText
 from trainlaunch.rules.sources.training_commands import argvs_of, commands_in, is_training
 
-_COMPILER = re.compile(
-    r"\bgcc|\bg\+\+|build-essential|\bclang|compilers?\b|\bcc\b|python3-(?:pip|dev|full)|--from=\S*devel"
-)
+_COMPILER = re.compile(r"\bgcc|\bg\+\+|build-essential|\bclang|compilers?\b|\bcc\b|python3-(?:pip|dev|full)|devel")
 _COMPILES = re.compile(r"--(?:[\w-]*[-_])?compile(?:=(?:true|1|yes|on))?", re.IGNORECASE)
 _OFF = frozenset({"false", "0", "no", "off", "none"})
 

@@ -161,7 +161,7 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \n  read -r tl_quota tl_period <$tl_cg/cpu.max\
 \n  read -r tl_limit <$tl_cg/memory.max; read -r tl_use <$tl_cg/memory.current; } 2>/dev/null\
 \ntl_counts \"$tl_period\" || tl_period=100000\
-\nif tl_counts \"${TRAINLAUNCH_CPUS-}\" && [ \"$TRAINLAUNCH_CPUS\" -lt \"$tl_cpus\" ]; then tl_cpus=$TRAINLAUNCH_CPUS; fi # Slurm's\
+\nif tl_counts \"${TRAINLAUNCH_CPUS-}\" && [ \"$TRAINLAUNCH_CPUS\" -lt \"$tl_cpus\" ]; then tl_cpus=$TRAINLAUNCH_CPUS; fi\
 \ntl_has=$tl_cpus # as it is said: 0.3 is no whole CPU, and counts as one\
 \nif tl_counts \"$tl_quota\" && [ \"$((tl_quota / tl_period))\" -lt \"$tl_cpus\" ]; then\
 \n  tl_list=$((1000 + tl_quota * 1000 / tl_period % 1000)) tl_cpus=$((tl_quota / tl_period))\

@@ -221,7 +221,7 @@ tl_cg=/sys/fs/cgroup; { read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us; read -r t
   read -r tl_quota tl_period <$tl_cg/cpu.max
   read -r tl_limit <$tl_cg/memory.max; read -r tl_use <$tl_cg/memory.current; } 2>/dev/null
 tl_counts "$tl_period" || tl_period=100000
-if tl_counts "${TRAINLAUNCH_CPUS-}" && [ "$TRAINLAUNCH_CPUS" -lt "$tl_cpus" ]; then tl_cpus=$TRAINLAUNCH_CPUS; fi # Slurm's
+if tl_counts "${TRAINLAUNCH_CPUS-}" && [ "$TRAINLAUNCH_CPUS" -lt "$tl_cpus" ]; then tl_cpus=$TRAINLAUNCH_CPUS; fi
 tl_has=$tl_cpus # as it is said: 0.3 is no whole CPU, and counts as one
 if tl_counts "$tl_quota" && [ "$((tl_quota / tl_period))" -lt "$tl_cpus" ]; then
   tl_list=$((1000 + tl_quota * 1000 / tl_period % 1000)) tl_cpus=$((tl_quota / tl_period))
