@@ -64,7 +64,9 @@ def _seen(seen: EvidenceLine) -> dict[str, object]:
 
 def _told(diagnosis: Diagnosis, style: TextStyle) -> str:
     if diagnosis.echo_of:
-        return f"an echo of {diagnosis.echo_of}: {shown(diagnosis.sentence)} ({shown(diagnosis.saw)})"
+        words = diagnosis.saw.partition(": ")[2]
+        saw = "" if words and words in diagnosis.sentence else f" ({shown(diagnosis.saw)})"
+        return f"an echo of {diagnosis.echo_of}: {shown(diagnosis.sentence)}{saw}"
     text = framed_diagnosis(diagnosis, style)
     places = ", ".join(f"line {each.line}" for each in diagnosis.evidence if each.line)
     more = f"\n   = at: {places} of the log" if places else ""

@@ -84,6 +84,8 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     if count is not None and count > 1:
         return Severity.WARNING, f"training with {count} GPUs"
     grave = torch and container.purpose.script is None and len(container.purpose.signs) > _ENOUGH
+    if alone and not grave:
+        return Severity.INFO, "a training command with GPUs, if its DataLoaders have workers"
     return Severity.ERROR if grave else Severity.WARNING, "a training command with GPUs"
 
 
