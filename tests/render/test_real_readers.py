@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from trainlaunch.container.container import container_of
+from trainlaunch.formats.docker.functions import inlined
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.kubernetes.environment import expanded
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -338,5 +339,5 @@ def test_the_script_is_one_command_that_any_shell_reads_the_same(tmp_path: Path,
         for shell in ("dash", "bash")
     }
     assert seen["dash"] == seen["bash"]
-    *_, read = statements(script)
+    *_, read = statements(inlined(script))
     assert seen["dash"].decode().split("\0")[:-1] == read[2:]

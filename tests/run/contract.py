@@ -69,7 +69,8 @@ class ShmContract(BeginsContainers):
     def test_shm_is_read_while_it_runs(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
         """Used bytes, size and the number of DataLoader workers, by their process name."""
         script = (
-            "cp /bin/sleep /tmp/pt_data_worker; /tmp/pt_data_worker 60 & /tmp/pt_data_worker 60 & "
+            "cp /bin/sleep /tmp/pt_data_worker; /tmp/pt_data_worker 60 & first=$!; /tmp/pt_data_worker 60 & "
+            "until grep -q pt_data /proc/$first/comm && grep -q pt_data /proc/$!/comm; do sleep 0.1; done; "
             "dd if=/dev/zero of=/dev/shm/batch bs=1M count=5 2>/dev/null; " + WAITS
         )
         container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))

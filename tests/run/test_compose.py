@@ -96,6 +96,7 @@ def test_what_runs_is_the_rendered_file(
         **WIDE,
         "command": ["python3", "-c", "print('a $HOME')"],
         "image_entrypoint": [],
+        "observe": False,  # else `up` delivers what notes waits
         "group_add": ["44"],
         "secrets": {"TOKEN": {"env": "TOKEN"}, "RENAMED": {"env": "HOST_TOKEN"}},
         "mounts": [
