@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import pickle
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -198,6 +200,27 @@ def test_a_subclass_with_an_iter_of_its_own_is_timed_once(
         trained(torch, each(plain.kind, 1, PAUSE))
     found = seen(page)["training"]
     assert 4 * PAUSE <= found.first < 6 * PAUSE
+
+
+def test_classes_of_a_script_stay_as_usable_as_they_were(loop: Callable[..., Loader], kind: Kinds) -> None:
+    """One of `__main__` is pickled with all that its methods hold; `__iter__` may be no function, or not to be set."""
+    away = pickle.loads(pickle.dumps(kind().waits))  # noqa: S301 - our own
+    assert not away.on
+    assert type(away).__module__ == "types"
+    plain = loop(1)
+
+    class Sealed(type):
+        def __setattr__(cls, name: str, value: object) -> None:
+            raise TypeError(name)
+
+    class Sealing(type(plain), metaclass=Sealed):  # type: ignore[misc]
+        def __iter__(self) -> Any:
+            return iter([3])
+
+    class Partial(type(plain)):  # type: ignore[misc]
+        __iter__ = functools.partialmethod(lambda self, found: iter(found), [4])
+
+    assert [next(iter(each(plain.kind, 1, 0.0))) for each in (Sealing, Partial)] == [3, 4]
 
 
 def test_a_thread_that_loads_for_others_is_told_apart(page: Path, torch: Torch, loop: Callable[..., Loader]) -> None:

@@ -14,6 +14,7 @@ import mmap
 import os
 import threading
 import time
+import types
 from typing import Any
 
 from trainlaunch.inside.code_places import caller
@@ -54,6 +55,10 @@ class DataWait:
         self.on = True
         self._begin()
         os.register_at_fork(after_in_child=self._begin)
+
+    def __reduce__(self) -> Any:
+        """Be one that is off in another process, without a module of ours: a script's class may go there whole."""
+        return types.SimpleNamespace, (), {"on": False}
 
     def _begin(self) -> None:
         """Begin without records: a forked process has its parent's."""
@@ -183,7 +188,7 @@ class DataWait:
 
     def _void(self) -> None:
         self.on = False
-        for numbers in self._records.values():
+        for numbers in [*self._records.values()]:  # a thread may add one
             numbers[PHASE] = 0
 
 
@@ -236,7 +241,7 @@ def _follow_starts(loaders: Any, base: Any, waits: DataWait, worker: Any) -> Non
 
     def wrap(owner: Any) -> None:
         start = owner.__dict__.get("__iter__")
-        if start is None:
+        if not isinstance(start, types.FunctionType):  # None too, and what can't be called with the loader
             return
 
         @functools.wraps(start)
@@ -252,7 +257,8 @@ def _follow_starts(loaders: Any, base: Any, waits: DataWait, worker: Any) -> Non
             super(loaders, cls).__init_subclass__(**named)
         else:
             own.__func__(cls, **named)
-        wrap(cls)
+        with contextlib.suppress(Exception):  # a class that takes no other method
+            wrap(cls)
 
     loaders.__init_subclass__ = classmethod(init_subclass)  # type: ignore[arg-type]
     wrap(loaders)
