@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from trainlaunch.init.command_plan import CommandNumbers, command_plan
 from trainlaunch.init.command_text import with_loader_fields
 
 from tests.conftest import ROOT, Runs
@@ -247,3 +248,25 @@ def test_json_is_one_document_and_the_jobs_output_is_on_stderr(tmp_path: Path, e
         document = json.loads(done.stdout)
         assert [document[each] for each in ("state", "exit_code", "target")] == ["ended", 3, "local"]
         assert "spoken\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("visible", "nodes", "gpus"),
+    [
+        ("0", 0, (0, False, 1)),
+        ("-1", 4, (0, False, 1)),
+        ("NoDevFiles", 4, (0, False, 1)),
+        ("2,-1,3", 4, (0, True, 1)),
+        ("2,3", 4, (0, True, 2)),
+        ("MIG-1,MIG-2", 1, (0, True, 2)),
+        ("0", None, (0, True, 1)),
+    ],
+)
+def test_gpus_are_those_that_cuda_would_see(
+    visible: str, nodes: int | None, gpus: tuple[int, bool, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable that hides all of them, or that a machine without any has, asks for none."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr("trainlaunch.init.command_plan.gpu_nodes", lambda: nodes)
+    plan = command_plan(["torchrun", "--nproc_per_node", "gpu", "x.py"], CommandNumbers(), {}, "0123456789ab").plan
+    assert (plan.gpus.count, plan.gpus.all, plan.ranks.value) == gpus

@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from trainlaunch.units import MIB
 
 AUTO = "auto"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
+_GPU = re.compile(r"\d+$|GPU-|MIG-")  # with any other word, as -1 or NoDevFiles, CUDA ends its list
 _FILE = "job.yaml"
 _UNCHANGED = "data_loader.inject=env"  # a draft may force workers on a script; a command runs as it is
 
@@ -138,9 +140,9 @@ def _ranks_and_gpus(stated: str | None, command: Sequence[str], *, by_name: bool
 
     `by_name`: those that the shell sees are named, since the job doesn't get its variables.
     """
-    visible = os.environ.get(_VISIBLE)
-    named = None if visible is None else [each.strip() for each in visible.split(",") if each.strip()]
-    seen = gpu_nodes() if named is None else len(named)
+    visible, there = os.environ.get(_VISIBLE), gpu_nodes()
+    named = None if visible is None else list(takewhile(_GPU.match, (each.strip() for each in visible.split(","))))
+    seen = there if named is None or there == 0 else len(named)
     every = ",".join(named) if named and by_name else "all"
     gpus = stated if stated is not None else "" if seen == 0 else every
     starter = starter_of(command, None, os.environ)
