@@ -106,6 +106,14 @@ def test_a_terminal_is_the_commands_own(tmp_path: Path, env: dict[str, str]) -> 
     assert b"50% 77" in log.read_bytes()
 
 
+def test_a_redirected_stderr_has_the_commands_own_alone(tmp_path: Path, env: dict[str, str]) -> None:
+    """Nor is the beginning of what its terminal shows held back, as a prompt's, because it may be ours."""
+    script = "import sys; print('wrong', file=sys.stderr); print('t', end='', flush=True); input(); print('tr', end='')"
+    words = [*RUN, "-q", "--", "python3", "-c", script]
+    code, shown = on_terminal(["sh", "-c", f"{shlex.join(words)} 2>errors"], tmp_path, [(b"t", b"\n")], env=env)
+    assert (code, shown, (tmp_path / "errors").read_text()) == (0, b"t\r\ntr", "wrong\n")
+
+
 def test_ctrl_c_is_130_and_a_second_one_kills(tmp_path: Path, env: dict[str, str]) -> None:
     """A script that doesn't handle it ends by it; one that never ends is killed."""
     (tmp_path / "ends.py").write_text("import time; print('begun', flush=True); time.sleep(60)")

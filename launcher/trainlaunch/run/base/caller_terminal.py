@@ -163,8 +163,8 @@ class CallerTerminal(TypedKeys):
 
     @property
     def shares_output(self) -> bool:
-        """Whether the job's stdout is its terminal; its stderr is then that too, or a pipe of its own."""
-        return STDOUT in self._terminals
+        """Whether both are its terminal; one that is redirected here has a pipe of its own."""
+        return {STDOUT, STDERR} <= {*self._terminals}
 
     def resize(self) -> None:
         """Give the job's terminal the size of the caller's; the kernel tells the job."""
