@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from trainlaunch.errors import UsageError
 from trainlaunch.init.command_plan import CommandNumbers, command_plan
 from trainlaunch.init.command_text import with_loader_fields
 
@@ -112,6 +113,18 @@ def test_a_redirected_stderr_has_the_commands_own_alone(tmp_path: Path, env: dic
     words = [*RUN, "-q", "--", "python3", "-c", script]
     code, shown = on_terminal(["sh", "-c", f"{shlex.join(words)} 2>errors"], tmp_path, [(b"t", b"\n")], env=env)
     assert (code, shown, (tmp_path / "errors").read_text()) == (0, b"t\r\ntr", "wrong\n")
+
+
+def test_the_code_is_the_commands_also_where_its_folder_is_gone(tmp_path: Path, env: dict[str, str]) -> None:
+    """What is said at the end may need it; words that no text can hold are refused before."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    (folder / "train.py").write_text("import os, shutil; shutil.rmtree(os.getcwd())")
+    told = {**os.environ, **env}
+    done = subprocess.run([*RUN, "--", "python3", "train.py"], cwd=folder, env=told, capture_output=True, check=False)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+    with pytest.raises(UsageError, match="UTF-8"):
+        command_plan(["cat", "\udcff"], CommandNumbers(), {}, "0123456789ab")
 
 
 def test_ctrl_c_is_130_and_a_second_one_kills(tmp_path: Path, env: dict[str, str]) -> None:

@@ -112,7 +112,12 @@ def _read(text: str, sets: Sequence[str]) -> JobSpec:
     """Return the job of a text that no file has; places in it are nobody's."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / _FILE
-        path.write_text(text, encoding="utf-8")
+        try:
+            path.write_text(text, encoding="utf-8")
+        except UnicodeEncodeError as cause:
+            told = "a word, a variable or the folder of the command is no UTF-8 text"
+            fix = "rename the file, or start the command by a script that has the word in it"
+            raise UsageError([Diagnostic("TL118", told, fix)]) from cause
         try:
             job = read_job(path, sets=sets)
         except JobFileRejected as rejected:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.verb_table import argument
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.errors import UsageError
+from trainlaunch.errors import LaunchError, UsageError
 from trainlaunch.plan.instrumentation import forbids_noting
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import measuring_command
@@ -84,7 +84,7 @@ def workers_advice(
         return ""
     try:
         workers = with_auto().plan.num_workers.value
-    except UsageError:  # nothing in the script takes it
+    except (LaunchError, OSError):  # nothing in the script takes it, or the run has changed it, or its folder
         return ""
     had = max(each or 0 for each in numbers)
     return f"`--workers auto` gives its loaders {workers} workers instead of {had}" if workers > had else ""

@@ -130,9 +130,9 @@ def keep_job_file(planned: CommandPlan) -> None:
 
 def first_hint(planned: CommandPlan) -> str:
     """Return how to keep the job, once for each script; empty where it was said, or can't be noted as said."""
-    path = planned.facts and str(Path(planned.facts.path).resolve())
     noted = state_root().parent / "hinted"
     try:
+        path = planned.facts and str(Path(planned.facts.path).resolve())
         known = noted.read_text().splitlines() if noted.exists() else []
         if not path or path in known:
             return ""
