@@ -259,16 +259,19 @@ def test_a_full_shm_is_told_while_it_runs(tmp_path: Path, env: dict[str, str]) -
 
 
 def test_json_is_one_document_and_the_jobs_output_is_on_stderr(tmp_path: Path, env: dict[str, str]) -> None:
-    """Of a command and of a job file alike; the code stays the job's own."""
-    script = "import sys; print('spoken'); sys.exit(3)"
+    """Of a command and of a job file alike; the code stays the job's own, and a command reads its caller's stdin."""
+    script = "import sys; print('spoken'); print(sys.stdin.read()); sys.exit(3)"
     (tmp_path / "job.yaml").write_text(f"name: spoken\ntarget: local\ncommand: [python3, -c, {json.dumps(script)}]\n")
     told = {**os.environ, **env}
     for words in ([*RUN, "-o", "json", "--", "python3", "-c", script], [*RUN[:-1], "up", "-o", "json"]):
-        done = subprocess.run(words, cwd=tmp_path, env=told, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            words, cwd=tmp_path, env=told, input="typed", capture_output=True, text=True, check=False, timeout=60
+        )
         assert done.returncode == 3, done.stderr
         document = json.loads(done.stdout)
         assert [document[each] for each in ("state", "exit_code", "target")] == ["ended", 3, "local"]
         assert "spoken\n" in done.stderr
+        assert ("typed\n" in done.stderr) == ("up" not in words)
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         )
     planned = planned_for(asked)
     with opened_store(argparse.Namespace(context=None, namespace=None), (planned.plan.target,)) as store:
-        terminal = None if _has_no_terminal(args) else CallerTerminal()
+        terminal = None if args.detach else CallerTerminal(shared=args.output != "json")
         automatic = partial(planned_for, asked._replace(workers="auto"))
         return _started(args, streams, _Ready(planned, automatic, store, terminal, first_lines(planned)))
 
@@ -144,13 +144,9 @@ def _in_container(
         container = command_container(image, folders)
         planned = planned_for(asked, container)
         automatic = partial(planned_for, asked._replace(workers="auto"), container)
-        terminal = None if _has_no_terminal(args) else EngineTerminal()
+        terminal = None if args.detach else EngineTerminal(shared=args.output != "json")
         store = MachineStore({DOCKER.name: backend}, {})
         return _started(args, streams, _Ready(planned, automatic, store, terminal, first_lines_of(planned, image)))
-
-
-def _has_no_terminal(args: argparse.Namespace) -> bool:
-    return bool(args.detach or args.output == "json")  # whose stdout is the document's
 
 
 class _Ready(NamedTuple):

@@ -51,10 +51,13 @@ NO_STREAMS = CallerStreams()
 
 
 class TypedKeys:
-    """Reads what is typed on the caller's terminal and hands it on, out of line mode while `_takes_keys`."""
+    """Reads what is typed on the caller's terminal and hands it on, out of line mode while `_takes_keys`.
 
-    def __init__(self) -> None:
-        self._terminals = tuple(each for each in (STDIN, STDOUT, STDERR) if _is_terminal(each))
+    Not `shared`: the job has none of the caller's terminal, and of its stdin only what is a pipe or a file.
+    """
+
+    def __init__(self, *, shared: bool = True) -> None:
+        self._terminals = tuple(each for each in (STDIN, STDOUT, STDERR) if shared and is_terminal(each))
         self._saved: list[int | list[bytes | int]] | None = None
         self._wake: tuple[int, int] | None = None
         self._thread: threading.Thread | None = None
@@ -103,10 +106,10 @@ class TypedKeys:
         self._thread.start()
 
     def _pass_on(self, wake: int) -> None:
-        is_terminal = STDIN in self._terminals
+        on_terminal = STDIN in self._terminals
         while True:
             # In the background, reading the terminal, or changing it, would stop this process.
-            if is_terminal and os.tcgetpgrp(STDIN) != os.getpgrp():
+            if on_terminal and os.tcgetpgrp(STDIN) != os.getpgrp():
                 if select.select([wake], [], [], BACKGROUND_SECONDS)[0]:
                     return
                 continue
@@ -145,15 +148,15 @@ class TypedKeys:
 class CallerTerminal(TypedKeys):
     """The terminal of a job that runs in front of its caller; without one here it has none either."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, shared: bool = True) -> None:
+        super().__init__(shared=shared)
         self._slave: int | None = None
         self._master: int | None = None
         if self._terminals:
             self._master, self._slave = os.openpty()
             termios.tcsetattr(self._slave, termios.TCSANOW, termios.tcgetattr(self._terminals[0]))
             self.resize()
-        self._stdin = _copy_of(STDIN) if STDIN not in self._terminals else None
+        self._stdin = None if is_terminal(STDIN) else _copy_of(STDIN)
 
     @property
     def streams(self) -> CallerStreams:
@@ -212,7 +215,8 @@ class CallerTerminal(TypedKeys):
         self.signal(signal.SIGCONT)
 
 
-def _is_terminal(number: int) -> bool:
+def is_terminal(number: int) -> bool:
+    """Whether a descriptor is one; a closed one is none."""
     try:
         return os.isatty(number)
     except OSError:

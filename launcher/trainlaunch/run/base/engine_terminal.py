@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Protocol
 
-from trainlaunch.run.base.caller_terminal import STDERR, STDIN, STDOUT, TypedKeys
+from trainlaunch.run.base.caller_terminal import STDERR, STDIN, STDOUT, TypedKeys, is_terminal
 
 _SIZE = struct.Struct("HHHH")
 _INTERRUPT = b"\x03"
@@ -43,10 +43,10 @@ class Attachment(Protocol):
 class EngineTerminal(TypedKeys):
     """What a container that runs in front of its caller gets: a terminal, or stdin alone."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, shared: bool = True) -> None:
+        super().__init__(shared=shared)
         self.has_terminal = len(self._terminals) == len((STDIN, STDOUT, STDERR))
-        self.has_stdin = _is_open(STDIN)
+        self.has_stdin = _is_open(STDIN) and (shared or not is_terminal(STDIN))
         self._attachment: Attachment | None = None
         self._pressed = float("-inf")
 
