@@ -40,7 +40,18 @@ def test_a_path_outside_names_the_folder_to_mount(here: Path, word: str) -> None
 
 
 @pytest.mark.parametrize(
-    "word", ["train.py", "./new/out", "/dev/shm", "/usr/bin/env", "/tmp/out", "/workspace/x", "https://a/b", "x" * 5000]
+    "word",
+    [
+        "train.py",
+        "./new/out",
+        "/dev/shm",
+        "/usr/bin/env",
+        "/tmp",
+        "/tmp/out",
+        "/workspace/x",
+        "https://a/b",
+        "x" * 5000,
+    ],
 )
 def test_what_the_image_has_and_what_is_no_path_is_left_alone(here: Path, word: str) -> None:
     """The program too: it is the image's."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # An image has its own; what stands below them in a command is meant there.
 _OF_THE_IMAGE = frozenset({"bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr"})
+_OWN_TEMPORARY = frozenset({"/tmp", "/var/tmp"})  # likewise, themselves
 READ_ONLY = ":ro"
 
 
@@ -102,7 +103,7 @@ def _to_mount(path: str) -> str:
     A path that isn't there yet means a folder that is, but not one that every image has, as /tmp or /home.
     """
     parts = Path(path).parts
-    if len(parts) < 2 or parts[1] in _OF_THE_IMAGE:
+    if len(parts) < 2 or parts[1] in _OF_THE_IMAGE or path in _OWN_TEMPORARY:
         return ""
     try:
         if Path(path).exists():
