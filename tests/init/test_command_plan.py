@@ -1,0 +1,58 @@
+"""The plan of a bare command line: what the shell around it says counts, and what can't be planned is one error."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from trainlaunch.cli.arguments.waiting import workers_advice
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import JobFileRejected, UsageError
+from trainlaunch.init.command_plan import CommandNumbers, CommandPlan, command_plan
+from trainlaunch.run.base.store import Followed
+from trainlaunch.run.base.wait_reading import DataWait, LoaderWait
+
+
+@pytest.mark.parametrize(
+    ("visible", "nodes", "gpus"),
+    [
+        ("0", 0, (0, False, 1)),
+        ("-1", 4, (0, False, 1)),
+        ("NoDevFiles", 4, (0, False, 1)),
+        ("2,-1,3", 4, (0, True, 1)),
+        ("2,3", 4, (0, True, 2)),
+        ("MIG-1,MIG-2", 1, (0, True, 2)),
+        ("0", None, (0, True, 1)),
+    ],
+)
+def test_gpus_are_those_that_cuda_would_see(
+    visible: str, nodes: int | None, gpus: tuple[int, bool, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable that hides all of them, or that a machine without any has, asks for none."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr("trainlaunch.init.command_plan.gpu_nodes", lambda: nodes)
+    plan = command_plan(["torchrun", "--nproc_per_node", "gpu", "x.py"], CommandNumbers(), {}, "0123456789ab").plan
+    assert (plan.gpus.count, plan.gpus.all, plan.ranks.value) == gpus
+
+
+def test_words_that_no_job_file_can_hold_are_an_error() -> None:
+    """A name of bytes that are no UTF-8."""
+    with pytest.raises(UsageError, match="UTF-8"):
+        command_plan(["cat", "\udcff"], CommandNumbers(), {}, "0123456789ab")
+
+
+def test_advice_at_the_end_changes_no_exit_code() -> None:
+    """`--workers auto` may be refused for the script, as with a start method that injecting can't serve."""
+    loop = LoaderWait(0, 1, "training", "train.py:3", 9, 5.0, 0.0, 0.0, 9.0)
+    followed = Followed(0, data_wait=DataWait((loop,)), seconds=9.0)
+    decided = SimpleNamespace(decisions=[SimpleNamespace(number=1)])
+
+    def refused() -> CommandPlan:
+        raise JobFileRejected([Diagnostic("TL109", "both", "one")])
+
+    def planned() -> CommandPlan:
+        return cast("CommandPlan", SimpleNamespace(plan=SimpleNamespace(num_workers=SimpleNamespace(value=2))))
+
+    said = [workers_advice(cast("CommandPlan", decided), each, followed, None) for each in (refused, planned)]
+    assert said == ["", "`--workers auto` gives its loaders 2 workers instead of 1"]
