@@ -60,14 +60,20 @@ def test_what_may_be_given_is_no_error(tmp_path: Path, script: str, words: list[
         (["python", "-m", "mine.train"], "src/other.py", False),
         (["sh", "-c", "cd sub && python train.py"], "src/other.py", False),
         (["python", "train.py"], "elsewhere/train.py", False),
+        (["python", "data/train.py"], "src/other.py", False),
+        (["env", "-C", "/workspace/sub", "python", "train.py"], "src/other.py", False),
+        (["torchrun", "--no-python", "./run.sh", "conf.py"], "src/other.py", False),
+        (["ray", "job", "submit", "--working-dir", "sub", "--", "python", "train.py"], "src/other.py", False),
+        (["torchrun", "--log-dir", "/tmp/logs", "trian.py"], "src/train.py", True),
     ],
 )
 def test_a_script_that_the_mounted_folder_has_not_is_an_error(
     tmp_path: Path, command: list[str], there: str, found: bool
 ) -> None:
-    """What is in the image, or in a folder that isn't on this machine, is unknown."""
+    """What is in the image, on another mount, or in a folder that isn't on this machine, is unknown."""
     (tmp_path / there).parent.mkdir()
     (tmp_path / there).write_text("")
-    mounts = [{"type": "bind", "source": "./src", "target": "/workspace"}]
+    data = {"type": "tmpfs", "target": "/workspace/data"}
+    mounts = [{"type": "bind", "source": "./src", "target": "/workspace"}, data]
     job = job_with(tmp_path, command=command, working_dir="/workspace", mounts=mounts)
     assert [each.code for each in script_not_mounted.check(make_plan(job))] == ["TL218"] * found
