@@ -31,6 +31,10 @@ NEAR = {
     "subcommands": (PARSER.format(f"{CONFIG}; s = p.add_subparsers()", ""), ["train"]),
     "defaults elsewhere": (PARSER.format(f"{CONFIG}; p.set_defaults(config=1)", ""), []),
     "another parser": ("p = argparse.ArgumentParser()\n" + PARSER.format(DATA, ""), []),
+    "a method of that name": (
+        "import fire\ndef run(a=1): pass\nclass T:\n    def run(self, data): pass\nfire.Fire(run)\n",
+        [],
+    ),
     "click": ('import click\n@click.command()\n@click.argument("data", required=False)\ndef main(data): pass\n', []),
 }
 
