@@ -31,6 +31,11 @@ NEAR = {
     "subcommands": (PARSER.format(f"{CONFIG}; s = p.add_subparsers()", ""), ["train"]),
     "defaults elsewhere": (PARSER.format(f"{CONFIG}; p.set_defaults(config=1)", ""), []),
     "another parser": ("p = argparse.ArgumentParser()\n" + PARSER.format(DATA, ""), []),
+    "parsed on a condition": (
+        "import argparse, sys\np = argparse.ArgumentParser()\np.add_argument('data')\n"
+        "if len(sys.argv) > 1:\n    p.parse_args()\n",
+        [],
+    ),
     "a method of that name": (
         "import fire\ndef run(a=1): pass\nclass T:\n    def run(self, data): pass\nfire.Fire(run)\n",
         [],
