@@ -96,7 +96,7 @@ def script_on_this_machine(job: JobSpec) -> Path | None:
     None where the text names none, or where it is in the image or on a claim. Nothing is read.
     """
     found = next(filter(None, map(command_script, job_commands(job))), None)
-    return next((each for each, _ in _places(job, found) if each.is_file()), None) if found else None
+    return next((each for each, _ in _places(job, found) if os.path.isfile(each)), None) if found else None  # noqa: PTH113 - may raise
 
 
 def script_not_in_mount(job: JobSpec) -> tuple[Path, str] | None:
@@ -115,11 +115,22 @@ def script_not_in_mount(job: JobSpec) -> tuple[Path, str] | None:
     if any(at.startswith(posixpath.join(posixpath.normpath(each), "")) for each in hidden):
         return None
     for path, mounted in _places(job, found):
-        if mounted is None or not mounted.is_dir() or os.path.lexists(path):
+        if mounted is None or not os.path.isdir(mounted) or not _is_missing(path):  # noqa: PTH112 - may raise
             continue
         if not any(each.is_symlink() for each in path.parents if each.is_relative_to(mounted) and each != mounted):
             return path, found.name
     return None
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether nothing is there; what this user may not look into is unknown."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _is_certain(words: Sequence[str], script: CommandScript) -> bool:
