@@ -160,6 +160,13 @@ def test_secrets_come_back_by_their_sources_and_no_value_is_asked_for(tmp_path: 
     assert found == wanted
 
 
+def test_the_file_of_a_secret_is_named_from_where_the_job_will_lie(tmp_path: Path) -> None:
+    """As a mount's folder is; the rendering lies in another one."""
+    text = render(planned(ROOT / "tests/render/jobs/secrets.yaml", "docker")).encode()
+    taken = take_over(text, str(tmp_path / "deploy/run.sh"), pick=None, folder=tmp_path)
+    assert "file: ./deploy/keys/s3" in taken.text
+
+
 def test_a_patched_rendering_keeps_its_patch(tmp_path: Path) -> None:
     """Flags after ours are the job's patch again."""
     job = tmp_path / "job.yaml"

@@ -31,6 +31,15 @@ NEAR = {
     "subcommands": (PARSER.format(f"{CONFIG}; s = p.add_subparsers()", ""), ["train"]),
     "defaults elsewhere": (PARSER.format(f"{CONFIG}; p.set_defaults(config=1)", ""), []),
     "another parser": ("p = argparse.ArgumentParser()\n" + PARSER.format(DATA, ""), []),
+    "parsed on a condition": (
+        "import argparse, sys\np = argparse.ArgumentParser()\np.add_argument('data')\n"
+        "if len(sys.argv) > 1:\n    p.parse_args()\n",
+        [],
+    ),
+    "a method of that name": (
+        "import fire\ndef run(a=1): pass\nclass T:\n    def run(self, data): pass\nfire.Fire(run)\n",
+        [],
+    ),
     "click": ('import click\n@click.command()\n@click.argument("data", required=False)\ndef main(data): pass\n', []),
 }
 
@@ -60,14 +69,20 @@ def test_what_may_be_given_is_no_error(tmp_path: Path, script: str, words: list[
         (["python", "-m", "mine.train"], "src/other.py", False),
         (["sh", "-c", "cd sub && python train.py"], "src/other.py", False),
         (["python", "train.py"], "elsewhere/train.py", False),
+        (["python", "data/train.py"], "src/other.py", False),
+        (["env", "-C", "/workspace/sub", "python", "train.py"], "src/other.py", False),
+        (["torchrun", "--no-python", "./run.sh", "conf.py"], "src/other.py", False),
+        (["ray", "job", "submit", "--working-dir", "sub", "--", "python", "train.py"], "src/other.py", False),
+        (["torchrun", "--log-dir", "/tmp/logs", "trian.py"], "src/train.py", True),
     ],
 )
 def test_a_script_that_the_mounted_folder_has_not_is_an_error(
     tmp_path: Path, command: list[str], there: str, found: bool
 ) -> None:
-    """What is in the image, or in a folder that isn't on this machine, is unknown."""
+    """What is in the image, on another mount, or in a folder that isn't on this machine, is unknown."""
     (tmp_path / there).parent.mkdir()
     (tmp_path / there).write_text("")
-    mounts = [{"type": "bind", "source": "./src", "target": "/workspace"}]
+    data = {"type": "tmpfs", "target": "/workspace/data"}
+    mounts = [{"type": "bind", "source": "./src", "target": "/workspace"}, data]
     job = job_with(tmp_path, command=command, working_dir="/workspace", mounts=mounts)
     assert [each.code for each in script_not_mounted.check(make_plan(job))] == ["TL218"] * found

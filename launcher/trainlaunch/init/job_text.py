@@ -231,7 +231,8 @@ def _started_ranks(asked: DraftOptions, facts: ScriptFacts) -> Iterator[str]:
         yield from comment_lines(
             "Ray's workers are those ranks where the script starts Ray in this container; a cluster has them "
             "elsewhere, where this file doesn't reach. Ray also keeps objects in /dev/shm, by default up to 30 % of "
-            "the memory: shm_extra: [{name: ray, size: 2Gi}], and ray.init(object_store_memory=…) for the same."
+            "the memory: shm_extra: [{name: ray}] makes room for that. With ray.init(object_store_memory=…) state size "
+            "there too, a tenth more."
         )
 
 

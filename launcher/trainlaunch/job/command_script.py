@@ -20,6 +20,9 @@ _LAUNCHING_MODULES = frozenset(
     {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"}
 )
 
+_CHANGES_FOLDER = frozenset({"-C", "--chdir", "-D", "--cwd", "--directory"})  # options of programs in front of Python
+_NO_PYTHON = frozenset({"--no-python", "--no_python"})  # the program behind is no script of Python
+
 
 class CommandScript(NamedTuple):
     """The Python file that a command runs: `name` is a path or, of `python -m`, a module; `at` is its word's index."""
@@ -93,21 +96,54 @@ def script_on_this_machine(job: JobSpec) -> Path | None:
     None where the text names none, or where it is in the image or on a claim. Nothing is read.
     """
     found = next(filter(None, map(command_script, job_commands(job))), None)
-    return next((each for each, _ in _places(job, found) if each.is_file()), None) if found else None
+    return next((each for each, _ in _places(job, found) if os.path.isfile(each)), None) if found else None  # noqa: PTH113 - may raise
 
 
 def script_not_in_mount(job: JobSpec) -> tuple[Path, str] | None:
     """Return where a job's command has its script on this machine and the path that it names, if nothing is there.
 
-    None where the folder that is mounted isn't on this machine either, or a shell may have changed into another one.
+    None where another mount or a link may have it, or something in front of it may change into another folder.
     """
-    found = command_script(job.command or ())
-    if found is None or found.module or not found.name.endswith(".py"):
+    words = job.command or ()
+    found = command_script(words)
+    if found is None or found.module or not found.name.endswith(".py") or not _is_certain(words, found):
+        return None
+    if job.image_entrypoint and not found.name.startswith("/"):
+        return None
+    at = posixpath.normpath(posixpath.join(job.working_dir or "/", found.name))
+    hidden = (each.target for each in job.mounts if each.type not in {"bind", "code"})
+    if any(at.startswith(posixpath.join(posixpath.normpath(each), "")) for each in hidden):
         return None
     for path, mounted in _places(job, found):
-        if mounted is not None and mounted.is_dir() and not os.path.lexists(path):
+        if mounted is None or not os.path.isdir(mounted) or not _is_missing(path):  # noqa: PTH112 - may raise
+            continue
+        if not any(each.is_symlink() for each in path.parents if each.is_relative_to(mounted) and each != mounted):
             return path, found.name
     return None
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether nothing is there; what this user may not look into is unknown."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _is_certain(words: Sequence[str], script: CommandScript) -> bool:
+    """Whether a script's word is what runs, seen from working_dir, and no value of an option or argument of another."""
+    before = words[: script.at]
+    first = program_at(words) or 0
+    if any(each.partition("=")[0] in _CHANGES_FOLDER for each in before[:first]):
+        return False
+    if posixpath.basename(words[first]) == "ray" or not _NO_PYTHON.isdisjoint(before):
+        return False
+    plain = [at for at in range(first + 1, script.at) if not words[at].startswith("-")]
+    # Behind an option without `=` a word may be its value; `launch` is accelerate's.
+    return all((words[at - 1].startswith("-") and "=" not in words[at - 1]) or words[at] == "launch" for at in plain)
 
 
 def _places(job: JobSpec, script: CommandScript) -> Iterator[tuple[Path, Path | None]]:

@@ -110,12 +110,12 @@ def _read(script: Path, path: Path) -> Tree | None:
 
 def _document(script: Path, path: Path) -> tuple[Tree, str, object] | None:
     """Return a file's tree, its text and the node of its `defaults`."""
-    if not path.is_file() or not ITS_OWN.holds(path, script):
-        return None
     from trainlaunch.yamltree.tolerant import Mapping as MappingNode
     from trainlaunch.yamltree.tolerant import documents
 
-    try:
+    try:  # most texts that end like one name no file, and some not even a path
+        if not path.is_file() or not ITS_OWN.holds(path, script):
+            return None
         text = read_regular(path, MAX_BYTES).decode("utf-8-sig")
     except (OSError, ValueError):
         return None

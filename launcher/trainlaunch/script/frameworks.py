@@ -273,13 +273,14 @@ def _first_text(program: Program, texts: set[str]) -> str:
 
 
 def shared_settings(program: Program) -> dict[str, str]:
-    """Return data_loader's settings that the script makes for all loaders at once."""
+    """Return data_loader's settings that the script makes for all loaders at once; none that a condition decides."""
     found = {}
     for field, ends, allowed in (
         ("sharing_strategy", "set_sharing_strategy", {"file_descriptor", "file_system"}),
         ("multiprocessing_context", "set_start_method", {"fork", "spawn", "forkserver"}),
     ):
-        for call, source in Calls(program).named(ends):
+        calls = [*Calls(program).named(ends)]
+        for call, source in calls if not any(_on_condition(source, each) for each, source in calls) else ():
             stated = call.args[0] if call.args else next((each.value for each in call.keywords), None)
             value = Scope(program, source, source.function(call)).value(stated) if stated is not None else None
             if value and value.literal in allowed:
@@ -287,3 +288,11 @@ def shared_settings(program: Program) -> dict[str, str]:
     if any(_in_any_case(program, source, call) for call, source in Calls(program).named(_SPAWN)):
         found.setdefault("multiprocessing_context", "spawn")  # what its ranks were started by is their default
     return found
+
+
+def _on_condition(source: PythonSource, call: ast.Call) -> bool:
+    """Whether something decides if a setting is made; that it isn't made yet is no condition."""
+    return any(
+        _decides(each) and not isinstance(each, ast.Try) and "get_start_method" not in ast.unparse(each)
+        for each in source.around(call)
+    )

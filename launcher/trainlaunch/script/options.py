@@ -118,8 +118,10 @@ def required_options(sources: tuple[PythonSource, ...], options: Iterable[Option
 
 
 def _of_command_line(call: ast.Call, source: PythonSource) -> bool:
-    """Whether what is parsed is sys.argv: nothing is passed, or a parameter that is None and that nobody gives."""
+    """Whether sys.argv is parsed, whatever it is: nothing is passed, or a parameter that is None and nobody gives."""
     if call.keywords or len(call.args) > 1:
+        return False
+    if any(isinstance(each, ast.If) and "__name__" not in ast.unparse(each.test) for each in source.around(call)):
         return False
     if not call.args or ast.unparse(call.args[0]) in {"None", "sys.argv[1:]"}:
         return True

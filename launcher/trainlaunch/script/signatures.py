@@ -31,7 +31,12 @@ def signatures_of(sources: tuple[PythonSource, ...]) -> tuple[Signature, ...]:
 
 
 def _signatures(sources: tuple[PythonSource, ...]) -> Iterator[Signature]:
-    by_name = {each.name: Signature(source, each, "") for source in sources for each in source.functions}
+    by_name = {
+        each.name: Signature(source, each, "")
+        for source in sources
+        for each in source.functions
+        if source.class_of(each) is None
+    }
     for source in sources:
         for call, called in source.calls:
             library = {"fire.Fire": "fire", "typer.run": "typer"}.get(called)

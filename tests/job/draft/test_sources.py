@@ -195,6 +195,12 @@ def test_what_is_unsure_is_not_taken(tmp_path: Path, case: Case) -> None:
     assert job.data_loader.inject == "force"
 
 
+def test_a_text_too_long_for_a_path_names_no_file(tmp_path: Path) -> None:
+    """A help text may end like the name of one."""
+    (tmp_path / "train.py").write_text(f"{LOADER}TOLD = '{'word ' * 80}c.yaml'\nDataLoader(d, num_workers=2)\n")
+    assert len(read_script(tmp_path / "train.py").loaders) == 1
+
+
 def test_a_file_that_the_command_replaces_decides_nothing(tmp_path: Path) -> None:
     """Its line is nobody's to change then."""
     job = job_of(tmp_path, CASES["JSON whose name is an option's default"])

@@ -50,7 +50,7 @@ def _as_secret(draft: JobDraft, mount: MountPoint, target: str) -> bool:
     if folder != SECRETS_FOLDER or not _VARIABLE.fullmatch(name) or not isinstance(source, Known) or mount.options:
         return False
     on_cluster = mount.type == "secret" and not draft.record.mounts_host_paths
-    path = source.value if on_cluster else _path(draft, source.value)
+    path = source.value if on_cluster else path_in_job(draft, source.value)
     draft.set(f"secrets.{name}", {"kubernetes" if on_cluster else "file": path, "as": "file"})
     return True
 
@@ -154,7 +154,7 @@ def _source(draft: JobDraft, mount: MountPoint) -> str | None:
         if mount.type == "bind" and (source.value == "~" or source.value.startswith("~/")):
             draft.comment("mounts", "~ is taken for the home of whoever made this file.")
             return str(Path(source.value).expanduser())
-        return _path(draft, source.value) if mount.type == "bind" else source.value
+        return path_in_job(draft, source.value) if mount.type == "bind" else source.value
     if source is None:
         return None
     home = _HOME.fullmatch(source.text)
@@ -166,10 +166,10 @@ def _source(draft: JobDraft, mount: MountPoint) -> str | None:
     if re.search(r"[$`]|\.\.", rest) or (rest and not rest.startswith("/")):
         return None
     draft.comment("mounts", f"{here[0] if here else ''} is taken for the folder of {draft.file}.")
-    return _path(draft, f".{rest}")
+    return path_in_job(draft, f".{rest}")
 
 
-def _path(draft: JobDraft, path: str) -> str:
+def path_in_job(draft: JobDraft, path: str) -> str:
     """Return a path as the job file will name it."""
     if posixpath.isabs(path):
         return path

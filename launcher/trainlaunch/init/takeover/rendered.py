@@ -14,6 +14,7 @@ from trainlaunch.container.preflight import SCRIPT_MARK
 from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Workload, stated
 from trainlaunch.init.takeover.container_fields import take_container
 from trainlaunch.init.takeover.job_draft import JobDraft, flow, word
+from trainlaunch.init.takeover.mounts import path_in_job
 from trainlaunch.init.takeover.prologue import Wrapped, wrapped
 from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, PLAN_VARIABLE, SECRETS_FOLDER
 from trainlaunch.job.spec import secret_path
@@ -225,4 +226,4 @@ def _take_secrets(draft: JobDraft, plan: Wrapped) -> None:
         source = str(secret.get("env", ""))
         if source.startswith("file "):
             secret.pop("env")
-            secrets[name] = {"file": source.removeprefix("file "), **secret}
+            secrets[name] = {"file": path_in_job(draft, source.removeprefix("file ")), **secret}

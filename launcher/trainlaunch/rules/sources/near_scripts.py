@@ -89,10 +89,14 @@ def near_script(text: str, script: str, context: str = "") -> NearScript | None:
     endings = [Path(*parts[index:]) for index in range(len(parts))][-_ENDINGS:]
     built = [Path(text).parent / context] if context and "$" not in context else []
     for folder in (*built, *_around(Path(text))):
-        found = next((folder / each for each in endings if (folder / each).is_file()), None)
+        found = next((folder / each for each in endings if _is_file(folder / each)), None)
         if found is not None:
             return _read(found, Path(text))
     return None
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - which may raise in a folder that this user can't look into
 
 
 def written_inside(argv: Iterable[str]) -> NearScript | None:
@@ -138,7 +142,7 @@ def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
     for module in sorted({*_modules(text)})[:_MOST_MODULES]:
         parts = [each for each in module.split(".") if each]
         places = (folder.joinpath(*parts).with_suffix(".py") for folder in path.parents[:2] if parts)
-        found = next((each for each in places if each != path and each.is_file()), None)
+        found = next((each for each in places if each != path and _is_file(each)), None)
         if found is not None and ITS_OWN.holds(found, path):
             with contextlib.suppress(OSError, ValueError):
                 yield module, read_regular(found, MIB).decode(errors="replace")

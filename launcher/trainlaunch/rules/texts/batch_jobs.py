@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from trainlaunch.diagnostics import Severity
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import text_rule
-from trainlaunch.rules.sources.programs import program, work_of
+from trainlaunch.rules.sources.programs import OTHER, SERVING, bare, program, work_of
 from trainlaunch.rules.sources.source_text import SHELL, SourceText, SourceWord
-from trainlaunch.rules.sources.training_commands import is_training
+from trainlaunch.rules.sources.training_commands import argvs_of, is_training
 
 _DIRECTIVE = re.compile(r"^#SBATCH[ \t]+(--container-(?:image|name)\b\S*)", re.MULTILINE)
 _OPTION = re.compile(r"--container-(?:image|name)(?:=.*)?")
@@ -19,6 +19,7 @@ _FALLBACK = re.compile(
     r"(?:^|[\s;])(\w+)=\"?\$\((?:[^()\n]|\([^()\n]*\))*\|\|[ ]*echo[ ]+[\"']?(localhost|127\.0\.0\.1)[\"']?[ ]*\)",
     re.MULTILINE,
 )
+_ONE_NODE = re.compile(r"\btorchrun\b|\btorch\.distributed\.(?:run|launch)\b")  # unless they are told otherwise
 _MEETS = re.compile(r"--(?:rdzv[-_]endpoint|master[-_]addr)(?:=.*)?")
 
 
@@ -30,7 +31,9 @@ def shm_of_node(file: SourceText) -> Iterator[Problem]:
         words = tuple(each.text for each in command)
         runs = bool(words) and posixpath.basename(words[0]) == "srun"
         option = next((each for each in command if runs and _OPTION.fullmatch(each.text)), None)
-        trains = is_training(words) or work_of(words)[1] or (runs and program(words).name in {"bash", "sh"})
+        shell = runs and program(words).name in {"bash", "sh"}
+        shell = shell and any(work_of(each)[0] not in {OTHER, SERVING} for each in argvs_of(bare(words)))
+        trains = is_training(words) or work_of(words)[1] or shell
         if (option is None and directive is None) or not trains:
             continue
         start, end = (option.start, option.end) if option is not None else (directive.span(1) if directive else (0, 0))
@@ -59,7 +62,10 @@ def rendezvous_falls_back(file: SourceText) -> Iterator[Problem]:
 def _meets_at(command: tuple[SourceWord, ...], name: str) -> bool:
     """Return whether a command's ranks meet at an address that a variable names, and may be of several nodes."""
     words = [each.text for each in command]
-    if not is_training(tuple(words)) or re.search(r"--standalone|--nnodes[= ]1(?: |$)", " ".join(words)):
+    text = " ".join(words)
+    if not is_training(tuple(words)) or re.search(r"--standalone|--nnodes[= ]1(?::1)?(?: |$)", text):
+        return False
+    if _ONE_NODE.search(text) and "nnodes" not in text:
         return False
     for index, word in enumerate(words):
         if _MEETS.fullmatch(word):

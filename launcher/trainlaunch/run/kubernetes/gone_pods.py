@@ -16,8 +16,8 @@ from trainlaunch.run.kubernetes.results import DELETED, Result, judged
 from trainlaunch.run.kubernetes.runs import ClusterRun
 
 _UNKNOWN = (
-    "the cluster calls it complete, and its pods are gone with their events: whether it finished, or was told to end "
-    "and saved, nobody knows"
+    "the cluster calls it complete, its pods are gone and no event of theirs can be read: whether it finished, or was "
+    "told to end and saved, nobody knows"
 )
 
 
