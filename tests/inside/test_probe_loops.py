@@ -174,7 +174,9 @@ def test_a_script_that_raises_is_reported_and_keeps_its_code(inside: Inner) -> N
 @pytest.mark.parametrize("body", ["import time; time.sleep(600)", "pass"], ids=["asleep", "endless"])
 def test_the_time_is_limited(inside: Inner, body: str) -> None:
     """Whether the script asks for batches and doesn't train, or asks for none."""
-    sooner = "from trainlaunch_inside.probe import ending\nending._GRACE = 0.5\n"
+    sooner = (
+        "from trainlaunch_inside.probe import ending\nending._GRACE = 0.5\nending._CHECKS_TIMEOUT_SECONDS = 600.0\n"
+    )
     script = sooner + loop(body).replace("range(2)", "range(10**6)")
     ran = inside(script, batches=4, seconds=3)
     assert (ran.code, ran.one("end")["reason"]) == (0, "seconds")

@@ -39,7 +39,7 @@ def test_arguments_of_a_loader_are_kept_under_other_settings(inside: Inner, load
     assert ran.one("tune-end")["reason"] in {"done", "time"}
     assert [each["setting"] for each in ran.of("tune-setting") if each.get("error")] == []
     rates = {each["setting"][0]: each["rate"] for each in ran.of("tune-setting")}
-    assert rates[2] > 1.3 * rates[0]
+    assert rates[2] > 1.1 * rates[0]  # twice as many on an idle machine
 
 
 @pytest.mark.parametrize(
