@@ -32,7 +32,7 @@ from trainlaunch.units import MIB
 
 AUTO = "auto"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-_GPU = re.compile(r"\d+$|GPU-|MIG-")  # with any other word, as -1 or NoDevFiles, CUDA ends its list
+_GPU = re.compile(r"\d{1,9}$|GPU-|MIG-")  # with any other word, as -1 or NoDevFiles, CUDA ends its list
 _FILE = "job.yaml"
 _UNCHANGED = "data_loader.inject=env"  # a draft may force workers on a script; a command runs as it is
 
