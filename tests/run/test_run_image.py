@@ -62,7 +62,8 @@ def test_a_terminal_is_the_commands_own(
     lines = shown.split(b"\r\n")
     ours = [each for each in lines if not each.startswith((b"trainlaunch: ", b"  "))]
     wanted = wanted.replace(b"\r 50% 101", b"")  # the docker command may send the first size twice
-    assert (code, b"\r\n".join(ours)) == (5, wanted)
+    # A signal's key empties the terminal's queue, and its own echo with it where that is still in there.
+    assert (code, b"\r\n".join(ours).replace(b"^C", b"")) == (5, wanted.replace(b"^C", b""))
     told = {**os.environ, **caller}
     name = run_image[-1]
     for part in ([], ["--tail", "1"]):
