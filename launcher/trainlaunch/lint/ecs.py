@@ -58,10 +58,7 @@ def read_batch(root: Node) -> Iterator[tuple[Path, Mapping]]:
     """Yield each job definition of AWS Batch, whose one container has the fields of one of ECS."""
     if isinstance(at(root, "containerProperties"), Mapping) and isinstance(root, Mapping):
         yield (), root
-    for key, each in entries_in(at(root, "Resources")).items():
-        kind, properties = at(each, "Type"), at(each, "Properties")
-        if isinstance(kind, Scalar) and kind.text == _BATCH and isinstance(properties, Mapping):
-            yield ("Resources", key, "Properties"), properties
+    yield from _resources(root, _BATCH)
 
 
 def _of_batch(text: str, name: str, place: Path, job: Mapping) -> Iterator[SourceContainer]:
@@ -75,14 +72,19 @@ def _of_batch(text: str, name: str, place: Path, job: Mapping) -> Iterator[Sourc
         yield SourceContainer(workload, argvs_of(argv), own, job, "", add, argv=argv)
 
 
+def _resources(root: Node, wanted: str) -> Iterator[tuple[Path, Mapping]]:
+    """Yield the properties of each resource of a kind in a CloudFormation stack, with their path."""
+    for key, each in entries_in(at(root, "Resources")).items():
+        kind, properties = at(each, "Type"), at(each, "Properties")
+        if isinstance(kind, Scalar) and kind.text == wanted and isinstance(properties, Mapping):
+            yield ("Resources", key, "Properties"), properties
+
+
 def tasks(root: Node) -> Iterator[tuple[Path, Mapping]]:
     """Yield each task definition of a document with its path: the document itself, or resources of a stack."""
     if isinstance(root, Mapping) and isinstance(root.items.get("containerDefinitions"), Sequence):
         yield (), root
-    for key, each in entries_in(at(root, "Resources")).items():
-        kind, properties = at(each, "Type"), at(each, "Properties")
-        if isinstance(kind, Scalar) and kind.text == _RESOURCE and isinstance(properties, Mapping):
-            yield ("Resources", key, "Properties"), properties
+    yield from _resources(root, _RESOURCE)
 
 
 def _containers(text: str, name: str, place: Path, task: Mapping) -> Iterator[SourceContainer]:

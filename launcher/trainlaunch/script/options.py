@@ -10,7 +10,7 @@ from dataclasses import replace
 from trainlaunch.script.assignments import parameters
 from trainlaunch.script.script_facts import AUTO, OPTION, OVERRIDE, VARIABLE, Loader, Option, ScriptFacts, Value
 from trainlaunch.script.signatures import options_of_signatures, signatures_of
-from trainlaunch.script.source import PythonSource
+from trainlaunch.script.source import PythonSource, literal
 
 _PARSERS = ("ArgumentParser", "HfArgumentParser", "TrlParser")
 _MAY_CHANGE = frozenset({"add_subparsers", "set_defaults", "parse_intermixed_args", "group", "callback"})
@@ -44,7 +44,7 @@ def _option(call: ast.Call, called: str, source: PythonSource, changed: set[str]
     if called.rpartition(".")[2] == "add_argument" or called in {"click.option", "click.argument"}:
         return _declared(call, names, source, changed)
     if called.rpartition(".")[2] in _FLAGS and "absl" in f"{called} {' '.join(source.imports.values())}":
-        default = _literal(call.args[1]) if len(call.args) > 1 else None
+        default = literal(call.args[1]) if len(call.args) > 1 else None
         return Option(f"--{names[0]}", names[0], default, False, source.place(call), names[0] in changed)
     return None
 
@@ -55,17 +55,17 @@ def _declared(call: ast.Call, names: list[str], source: PythonSource, changed: s
     long = [each for each in flags if each.startswith("--")]
     flag = (long or flags or [""])[0]
     bare = [each for each in names if not each.startswith("-")]
-    dest = _literal(stated["dest"]) if "dest" in stated else (bare or [flag.lstrip("-")])[0]
+    dest = literal(stated["dest"]) if "dest" in stated else (bare or [flag.lstrip("-")])[0]
     spelled = str(dest).replace("-", "_")
     positional = not flags and not source.dotted(call.func).startswith("click.option")
-    optional = "nargs" in stated and _literal(stated["nargs"]) in {"?", "*"}
+    optional = "nargs" in stated and literal(stated["nargs"]) in {"?", "*"}
     of_click = source.dotted(call.func).startswith("click.")
     optional = optional or (of_click and ("default" in stated or ast.unparse(stated.get("required", call)) == "False"))
     return Option(
         flag=flag,
         dest=spelled,
-        default=_literal(stated["default"]) if "default" in stated else None,
-        required=(positional and not optional) or ("required" in stated and _literal(stated["required"]) is True),
+        default=literal(stated["default"]) if "default" in stated else None,
+        required=(positional and not optional) or ("required" in stated and literal(stated["required"]) is True),
         place=source.place(call),
         changed=spelled in changed,
         joined=flag.startswith("--"),
@@ -80,14 +80,6 @@ def _changed(source: PythonSource) -> Iterator[str]:
             owner = node.value
             if not (isinstance(owner, ast.Name) and owner.id in {"self", "cls"}):
                 yield node.attr
-
-
-def _literal(node: ast.expr) -> object:
-    try:
-        value: object = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
-    return value
 
 
 def required_options(sources: tuple[PythonSource, ...], options: Iterable[Option]) -> tuple[Option, ...]:
@@ -155,7 +147,7 @@ def _is_alone(call: ast.Call) -> bool:
 def _is_plain(call: ast.Call) -> bool:
     """Whether an argument that nothing else supplies takes at least one word: no count of words that may be none."""
     stated = {each.arg: each.value for each in call.keywords}
-    count = _literal(stated["nargs"]) if "nargs" in stated else 1
+    count = literal(stated["nargs"]) if "nargs" in stated else 1
     return None not in stated and (count == "+" or (isinstance(count, int) and count > 0)) and "action" not in stated
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from trainlaunch.script.assignments import parameters
 from trainlaunch.script.script_facts import Option
-from trainlaunch.script.source import Function, PythonSource
+from trainlaunch.script.source import Function, PythonSource, literal
 
 _DATACLASS_PARSERS = {
     "HfArgumentParser": "_", "TrlParser": "_", "tyro.cli": "-", "simple_parsing.parse": "_", "pyrallis.parse": "_",
@@ -83,7 +83,7 @@ def _parameter(
     annotation: ast.expr | None,
 ) -> Option:
     told = _declaration(source, annotation) or _declaration(source, default)
-    value: object = _NO_DEFAULT if default is None else _literal(default)
+    value: object = _NO_DEFAULT if default is None else literal(default)
     names: list[str] = []
     if told is not None:
         words = [each.value for each in told.args if isinstance(each, ast.Constant)]
@@ -91,7 +91,7 @@ def _parameter(
         if default is told:
             stated = next((each.value for each in told.keywords if each.arg == "default"), None)
             stated = stated or (told.args[0] if told.args else None)
-            value = _NO_DEFAULT if stated is None or _literal(stated) is ... else _literal(stated)
+            value = _NO_DEFAULT if stated is None or literal(stated) is ... else literal(stated)
     kind = source.dotted(told.func).rpartition(".")[2] if told is not None else ""
     positional = library == "typer" and (kind == "Argument" or (told is None and value is _NO_DEFAULT))
     names = [] if positional else names or [f"--{name.replace('_', '-') if library == 'typer' else name}"]
@@ -133,18 +133,10 @@ def _field(source: PythonSource, node: ast.AnnAssign, name: str, joint: str) -> 
     required = value is None
     if isinstance(value, ast.Call) and source.dotted(value.func).endswith("field"):
         stated = {each.arg: each.value for each in value.keywords}
-        default = _literal(stated["default"]) if "default" in stated else None
+        default = literal(stated["default"]) if "default" in stated else None
         required = not {"default", "default_factory"} & stated.keys()
     elif value is not None:
-        default = _literal(value)
+        default = literal(value)
     spelled = f"--{name.replace('_', joint)}"
     names = tuple(dict.fromkeys([spelled, f"--{name}", f"--{name.replace('_', '-')}"]))
     return Option(spelled, name, default, required, source.place(node), names=names)
-
-
-def _literal(node: ast.expr) -> object:
-    try:
-        value: object = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
-    return value

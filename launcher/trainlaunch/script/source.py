@@ -152,3 +152,12 @@ def _files(roots: Iterable[Path], name: str) -> Iterator[Path]:
             for path in (folder.with_suffix(".py"), folder / "__init__.py"):
                 if path.is_file():
                     yield path
+
+
+def literal(node: ast.expr) -> object:
+    """Return the value that an expression states; None where it states none."""
+    try:
+        value: object = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return value
