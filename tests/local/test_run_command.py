@@ -18,15 +18,20 @@ from tests.run.terminal import on_terminal, resize
 
 RUN = [sys.executable, "-m", "trainlaunch", "run"]
 SHOWS = "import json, os, sys; print(json.dumps([sys.argv[1:], os.getcwd(), sorted(os.environ), sys.stdin.read()]))"
+# A Docker client tells the size after the start, perhaps twice; a signal may come inside its own handler.
 INTERACTIVE = """
 import os, signal, sys, time
-def bar(done):
-    print(f"\\r{done:3d}% {os.get_terminal_size().columns}", end="", file=sys.stderr, flush=True)
+while not os.get_terminal_size().columns: time.sleep(0.01)
+shown = os.get_terminal_size().columns
+def bar(*_):
+    global shown
+    last, shown = shown, os.get_terminal_size().columns
+    if shown != last: os.write(2, f"\\r 50% {shown}".encode())
 print([os.isatty(each) for each in range(3)], tuple(os.get_terminal_size()), flush=True)
 print("got", input("name? "), flush=True)
 import pdb; pdb.Pdb(nosigint=True).set_trace()
 answer = 42
-signal.signal(signal.SIGWINCH, lambda *_: bar(50))
+signal.signal(signal.SIGWINCH, bar)
 try:
     print("training", flush=True)
     while True: time.sleep(0.05)
