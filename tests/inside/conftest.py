@@ -24,6 +24,10 @@ SECONDS = 300  # on a machine that does much else
 # Python's own, of workers that are killed because their script has ended; and what torch leaves of a run.
 OF_OTHERS = ("/tmp/pymp-", "/tmp/torchinductor_", "/tmp/torchelastic_")
 PLACE = ("--workdir=/job", "--shm-size=1g")
+# All CPUs read samples for so long in each script that a probe ends: what only a check's own tests need.
+_SAMPLES = "probe.checks.worker_samples"
+SHORT: Mapping[str, object] = {f"{_SAMPLES}.READING": 0.3, f"{_SAMPLES}.BRIEFLY": 0.1}
+NO_CHECKS: Mapping[str, object] = {"probe.checks.CHECKS": ()}
 
 
 class Ran(NamedTuple):
@@ -50,7 +54,7 @@ class Ran(NamedTuple):
 
 
 Inner = Callable[..., Ran]
-Starts = Callable[[tuple[str, ...], Mapping[str, str]], Ran]
+Starts = Callable[[tuple[str, ...], Mapping[str, str], Mapping[str, object]], Ran]
 
 
 def deliver(folder: Path, *parts: str) -> None:
@@ -92,8 +96,8 @@ def forked(case_servers: CaseServers, torch_image: str, shared_folder: Path) -> 
     variables = ("--env=PYTHONPATH=/server", "--env=OMP_NUM_THREADS=1")
     settings = (*mounts, *variables, *PLACE, torch_image, "python", "train.py")
 
-    def start(command: tuple[str, ...], env: Mapping[str, str]) -> Ran:
-        request = {"command": command, "env": dict(env), "seconds": SECONDS}
+    def start(command: tuple[str, ...], env: Mapping[str, str], values: Mapping[str, object]) -> Ran:
+        request = {"command": command, "env": dict(env), "seconds": SECONDS, "values": dict(values)}
         answer = case_servers.ask(settings, request, 2 * SECONDS)
         assert isinstance(answer["code"], int), answer
         left = [each for each in answer["left"] if not each.startswith(OF_OTHERS)]
@@ -111,7 +115,7 @@ def inside(docker_run: Runs, torch_image: str, tmp_path: Path, shared_folder: Pa
     Keywords of settings become the JSON of TRAINLAUNCH_PROBE or TRAINLAUNCH_TUNE. `command` replaces
     `python train.py`, `files` are written beside the script, `env` are variables. The image is the tests' own with
     torch unless `image` names another; with that, with `flags` of `docker run`, or `alone`, the container is the
-    script's own.
+    script's own. `values` are other ones of the part's constants, for `python train.py` in the long-lived container.
     """
 
     def run(
@@ -124,6 +128,7 @@ def inside(docker_run: Runs, torch_image: str, tmp_path: Path, shared_folder: Pa
         flags: tuple[str, ...] = (),
         image: str | None = None,
         alone: bool = False,
+        values: Mapping[str, object] = SHORT,
         **settings: object,
     ) -> Ran:
         alone = alone or bool(flags or image)
@@ -140,7 +145,7 @@ def inside(docker_run: Runs, torch_image: str, tmp_path: Path, shared_folder: Pa
             **(env or {}),
         }
         if not alone:
-            return forked(command, variables)
+            return forked(command, variables, values if part == "probe" else {})
         mounts = [f"--volume={folder / name}:/{name}" for name in ("job", "delivered")]
         argv = [*(f"--env={name}={value}" for name, value in variables.items()), *mounts, *PLACE, *flags]
         done = docker_run(*argv, image or torch_image, *(command or ("python", "train.py")), timeout=SECONDS)

@@ -35,7 +35,7 @@ Told = Mapping[str, list[list[dict[str, Any]]]]
 
 def told(inside: Inner, script: str, *defects: str, files: Mapping[str, str] | None = None) -> Told:
     """Return what the check of each defect yields for each of a script's `CASES`, a list of (name, loader, known)."""
-    ran = inside(f"{IMPORTS}{script}\nDEFECTS = {list(defects)!r}\n{RUN}", files=files)
+    ran = inside(f"{IMPORTS}{script}\nDEFECTS = {list(defects)!r}\n{RUN}", files=files, values={})
     assert ran.code == 0, ran.err
     line = next(each for each in ran.out.splitlines() if each.startswith("TOLD"))
     found: Told = json.loads(line.removeprefix("TOLD"))

@@ -44,6 +44,7 @@ def test_a_worker_that_hangs_in_a_lock_is_shown_with_its_stack(inside: Inner) ->
     script = IMPORTS + LOCKED
     ran = inside(script.replace("STATED", "timeout=5"))
     assert (ran.code, defects(ran)) == (1, {"worker-hang", "threads-before-fork"})
+    assert {each["reason"] for each in ran.of("off")} == {"it starts workers, and this loader's hang"}
     hang, threads = ran.findings("worker-hang")[0], ran.findings("threads-before-fork")[0]
     line = script[: script.index("with lock: return i")].count("\n") + 1
     assert (hang["at"], hang["function"]) == (f"train.py:{line}", "__getitem__")

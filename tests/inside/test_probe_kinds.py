@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.inside.conftest import Inner
+from tests.inside.conftest import NO_CHECKS, Inner
 from tests.inside.test_probe_loops import DATA, MIB, loader, loop
 
 pytestmark = pytest.mark.docker
@@ -103,7 +103,7 @@ def test_tensors_of_a_dataset_are_measured(inside: Inner) -> None:
     script = loop("step(batch)").replace(
         "    loader =", "    data = Numbers(24)\n    data.held = [torch.zeros(2**18), torch.zeros(3)]\n    loader ="
     )
-    ran = inside(script.replace("DataLoader(Numbers(24)", "DataLoader(data"), batches=4)
+    ran = inside(script.replace("DataLoader(Numbers(24)", "DataLoader(data"), batches=4, values=NO_CHECKS)
     assert {name: ran.one("dataset")[name] for name in ("tensor_bytes", "tensors")} == {
         **{"tensor_bytes": MIB + 4096, "tensors": 2},
     }
@@ -125,7 +125,7 @@ def test_batches_that_a_thread_fetches_ahead_are_held(inside: Inner) -> None:
     """Two wait in its queue, one in its hand, one comes; the end is in that thread."""
     script = loop("time.sleep(0.2)\nstep(batch)").replace("import collections", "import collections, time")
     script = script.replace("in loader", "in ahead(loader)").replace("    kept", f"{THREADED}    kept")
-    ran = inside(script, batches=10)
+    ran = inside(script, batches=10, values=NO_CHECKS)
     assert (ran.code, ran.one("end")["reason"]) == (0, "batches")
     assert loader(ran)["batches_held"] in {4, 5, 6}  # a most that came up once is given more
 
@@ -135,7 +135,7 @@ def test_a_batch_that_cannot_be_pickled_says_so(inside: Inner) -> None:
     script = loop("step(batch[0])", num_workers=0).replace(
         "    loader", "    def pair(b): return torch.stack(b), lambda: 0\n    loader", 1
     )
-    ran = inside(script.replace("num_workers=0", "num_workers=0, collate_fn=pair"), batches=4)
+    ran = inside(script.replace("num_workers=0", "num_workers=0, collate_fn=pair"), batches=4, values=NO_CHECKS)
     seen = loader(ran)
     assert (ran.code, seen["count"], seen["storages"]) == (0, 4, None)
     assert "pickle" in seen["problem"]
@@ -187,7 +187,7 @@ if __name__ == "__main__":
     copy, val = DataLoader(numbers, batch_size=2, shuffle=True), DataLoader(numbers, batch_size=4)
     for batch in train: step(batch)
 """
-    ran = inside(script, batches=4)
+    ran = inside(script, batches=4, values=NO_CHECKS)
     assert [each["batch_size"] for each in ran.of("loader")] == [2, 4]
     assert [each["storages"] for each in ran.of("batches")] == [[2 * MIB], [4 * MIB]]
     assert [each["epoch_batches"] for each in ran.of("loader")] == [12, 6]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.inside.conftest import Inner, Ran
+from tests.inside.conftest import NO_CHECKS, SHORT, Inner, Ran
 
 pytestmark = pytest.mark.docker
 
@@ -47,6 +49,12 @@ if __name__ == "__main__":
 """
 
 
+@pytest.fixture
+def inside(inside: Inner) -> Inner:
+    """Run a script as all tests of this folder do, but for the checks at its end, which are not what these are of."""
+    return partial(inside, values=NO_CHECKS)
+
+
 def loader(ran: Ran, number: int = 0) -> dict[str, Any]:
     """Return all that was said of one loader."""
     found = [each for each in ran.of("loader") + ran.of("batches") if each["loader"] == number]
@@ -76,28 +84,36 @@ def test_a_script_ends_after_the_batches_of_the_loader_that_trains(inside: Inner
     assert (ran.one("end")["reason"], ran.records[-1]["kind"], ran.records[0]["kind"]) == ("batches", "end", "start")
 
 
-@pytest.mark.parametrize(
-    ("body", "held"),
-    [
-        ("step(batch)", 2),
-        ("kept.append(batch)\nstep(batch)", 4),
-        ("kept.append(batch[:, :1].clone())\nstep(batch)", 2),
-        ("kept.append(batch[:, :1])\nstep(batch)", 4),
-        ("step(batch)\ndel batch", 1),
-    ],
-    ids=["plain", "three", "copies", "views", "dropped"],
-)
+BODIES = {
+    "step(batch)": 2,
+    "kept.append(batch)\nstep(batch)": 4,
+    "kept.append(batch[:, :1].clone())\nstep(batch)": 2,
+    "kept.append(batch[:, :1])\nstep(batch)": 4,
+    "step(batch)\ndel batch": 1,
+}
+
+
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_held_are_counted_by_what_is_still_alive(inside: Inner, body: str, held: int, workers: int) -> None:
+def test_batches_held_are_counted_by_what_is_still_alive(inside: Inner, workers: int) -> None:
     """The one that comes is one of them; a view holds its whole batch, a copy of a part holds none."""
-    ran = inside(loop(body, num_workers=workers), batches=12)
-    assert loader(ran)["batches_held"] == held
+    held = [loader(inside(loop(each, num_workers=workers), batches=12))["batches_held"] for each in BODIES]
+    assert held == list(BODIES.values())
 
 
-@pytest.mark.parametrize("how", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.long)])
-def test_what_workers_measure_comes_back_under_every_start_method(inside: Inner, how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "values"),
+    [
+        ("spawn", NO_CHECKS),
+        *(pytest.param(each, SHORT, marks=pytest.mark.long) for each in ("fork", "spawn", "forkserver")),
+    ],
+    ids=["spawn-unchecked", "fork", "spawn", "forkserver"],
+)
+def test_what_workers_measure_comes_back_under_every_start_method(
+    inside: Inner, how: str, values: Mapping[str, object]
+) -> None:
     """Persistent ones too, and in checks at the script's end; the method is named."""
-    ran = inside(loop("step(batch)", multiprocessing_context=how, persistent_workers=True, batch_size=2), batches=30)
+    script = loop("step(batch)", multiprocessing_context=how, persistent_workers=True, batch_size=2)
+    ran = inside(script, batches=30, values=values)
     seen = loader(ran)
     assert (seen["storages"], seen["start_method"], seen["iterators"], seen["passes"]) == ([2 * MIB], how, 1, 2)
     assert seen["measured"] >= seen["count"] == 24
@@ -160,7 +176,8 @@ def test_evaluation_inside_an_epoch_is_together(inside: Inner) -> None:
         "        for batch in train: step(batch)\n        with",
         "        for batch in train:\n          step(batch)\n          with",
     ).replace("            for held_out", "              for held_out")
-    seen = [loader(inside(script, batches=4), number) for number in range(3)]
+    ran = inside(script, batches=4)
+    seen = [loader(ran, number) for number in range(3)]
     assert [each["together_with"] for each in seen] == [[], [2], [1]]
 
 
@@ -192,8 +209,9 @@ def test_a_loader_that_is_built_again_each_epoch_is_one(inside: Inner) -> None:
 
 
 def test_every_process_of_a_job_reports_with_its_rank(inside: Inner) -> None:
-    """Loaders that weren't reached and checks are the first rank's."""
+    """Loaders that weren't reached are the first rank's."""
     script = loop("step(batch)").replace("    kept", "    val = DataLoader(Numbers(9))\n    kept")
+    script = script.replace("torch\n", "torch, trainlaunch_inside.probe.checks as checks\nchecks.CHECKS = ()\n", 1)
     command = ("torchrun", "--nproc-per-node=2", "--standalone", "train.py")
     ran = inside(script, batches=4, command=command)
     assert ran.code == 0
@@ -233,7 +251,8 @@ def test_what_is_kept_after_a_loop_is_what_the_next_workers_inherit(inside: Inne
 def test_an_abandoned_queue_beside_a_loader_holds_nothing_of_it(inside: Inner) -> None:
     """As after Lightning's sanity check: the other's workers have made their batches, and nobody takes them."""
     script = IN_TURN.replace("        for batch in first: pass\n", "        rest = iter(first); next(rest)\n")
-    first, train = (loader(inside(script, batches=4), number) for number in (0, 1))
+    ran = inside(script, batches=4)
+    first, train = (loader(ran, number) for number in (0, 1))
     assert (first["together_with"], first["batches_held"], train["batches_held"]) == ([1, 2], 1, 2)
 
 

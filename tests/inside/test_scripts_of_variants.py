@@ -80,7 +80,7 @@ SLOW = {"no-persistent-workers"}  # which is true of a machine that does much el
 BATCHES = {"batches kept though pinned": 100, "script replaces a transform": 3, "dataset replaces its list": 3}
 
 
-@pytest.mark.parametrize("name", every(3, DEFECTS))
+@pytest.mark.parametrize("name", every(5, DEFECTS))
 def test_a_defect_is_found_and_gone_with_its_fix(inside: Inner, name: str) -> None:
     """And nothing else is said of either."""
     script, wrong, right, defects = DEFECTS[name]
@@ -133,7 +133,7 @@ ORDINARY = {
 }
 
 
-@pytest.mark.parametrize("name", every(4, ORDINARY))
+@pytest.mark.parametrize("name", every(6, ORDINARY))
 def test_ordinary_scripts_are_silent(inside: Inner, name: str) -> None:
     """Whatever their loaders and datasets look like."""
     assert findings(inside, MORE + ORDINARY[name], 32) - SLOW == set()
@@ -148,7 +148,8 @@ def test_loaders_of_one_line_that_share_a_dataset_are_two(inside: Inner) -> None
         assert [each["trains"] for each in ran.of("loader")] == [True, False]
 
 
-@pytest.mark.parametrize("method", ["spawn", pytest.param("forkserver", marks=pytest.mark.long)])
+@pytest.mark.long  # its worker imports torch, and so do those of all checks
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_spawned_worker_that_hangs_shows_its_stack(inside: Inner, method: str) -> None:
     """And one of a server of forks; the wait begins when the worker, which imports torch first, is there."""
     script = (

@@ -6,6 +6,7 @@ import pytest
 
 from tests.inside.conftest import Inner
 from tests.inside.test_tune_in_containers import SPACE, settings, tuned
+from tests.sampling import every
 
 pytestmark = pytest.mark.docker
 LOADERS = {
@@ -31,10 +32,10 @@ PERSISTENT = "loader = DataLoader(data, 2, num_workers=1, persistent_workers=Tru
 SPAWN = "__import__('torch.multiprocessing').multiprocessing.set_start_method('spawn', force=True)"
 
 
-@pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS)
+@pytest.mark.parametrize("loader", every(2, LOADERS))
 def test_arguments_of_a_loader_are_kept_under_other_settings(inside: Inner, loader: str) -> None:
     """Each is searched in one run, and two workers are faster than what it has."""
-    ran = tuned(inside, f"{MORE}train({loader})")
+    ran = tuned(inside, f"{MORE}train({LOADERS[loader]})")
     assert ran.one("tune-loader")["changes_in_place"] is True, ran.err
     assert ran.one("tune-end")["reason"] in {"done", "time"}
     assert [each["setting"] for each in ran.of("tune-setting") if each.get("error")] == []
@@ -49,7 +50,9 @@ def test_arguments_of_a_loader_are_kept_under_other_settings(inside: Inner, load
         pytest.param("while True:\n    train(loader)", 1, marks=pytest.mark.long),
         pytest.param(f"{PERSISTENT}while True:\n    train(loader)", 2, marks=pytest.mark.long),
         pytest.param("while True:\n    train(DataLoader(Data(), 2), 4)", 200, marks=pytest.mark.long),
-        (f"{PERSISTENT}while True:\n    train(loader, 12)\n    time.sleep(1.5)", 200),
+        pytest.param(
+            f"{PERSISTENT}while True:\n    train(loader, 12)\n    time.sleep(1.5)", 200, marks=pytest.mark.long
+        ),
     ],
     ids=["three-batches", "one-batch", "persistent", "broken-off", "persistent-broken-off"],
 )

@@ -9,6 +9,7 @@ with the same frames, the same `__main__` and the same end.
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import random
@@ -74,6 +75,9 @@ def _become(request: dict[str, Any], env: dict[str, str], to_out: int, to_err: i
     random.seed()
     sys.modules["numpy.random"].seed()  # type: ignore[attr-defined]
     __import__("sitecustomize")
+    for path, value in request["values"].items():
+        module, _, name = path.rpartition(".")
+        setattr(importlib.import_module(f"trainlaunch_inside.{module}"), name, value)
 
 
 def _followed(container: Container, process: int, out: int, err: int, seconds: float) -> dict[str, Any]:

@@ -17,13 +17,15 @@ from trainlaunch.inside.probe.base.loader_stats import LoaderStats
 class Check(NamedTuple):
     """`function(seen)` of `module`, a module of this package, yields what it finds of `defect` within `seconds`.
 
-    Without one it is called as the defect, with underscores.
+    Without one it is called as the defect, with underscores. One that `starts_workers` of the loader is off where those
+    were seen to hang: its own would hang too, until its time is over.
     """
 
     defect: str
     module: str
     seconds: float = 20.0
     function: str = ""
+    starts_workers: bool = False
 
     def load(self) -> Callable[[LoaderStats], Iterable[dict[str, Any]]]:
         """Return the function; its module is loaded with the first of its checks."""
@@ -42,19 +44,19 @@ CHECKS: tuple[Check, ...] = (
     Check("unpicklable", "worker_failures"),
     Check("copy-on-write-growth", "memory_growth"),
     Check("in-memory-dataset", "memory_growth"),
-    Check("worker-dependent-samples", "worker_samples", 60.0),
-    Check("repeated-augmentation", "draws", 60.0),
-    Check("repeated-epochs", "draws", 60.0),
+    Check("worker-dependent-samples", "worker_samples", 60.0, starts_workers=True),
+    Check("repeated-augmentation", "draws", 60.0, starts_workers=True),
+    Check("repeated-epochs", "draws", 60.0, starts_workers=True),
     Check("epoch-never-set", "draws"),
-    Check("unsharded-iterable", "worker_samples", 60.0),
-    Check("idle-workers", "worker_samples", 60.0),
+    Check("unsharded-iterable", "worker_samples", 60.0, starts_workers=True),
+    Check("idle-workers", "worker_samples", 60.0, starts_workers=True),
     Check("batchnorm-last-batch", "samples"),
     Check("validation-drop-last", "samples"),
-    Check("iterators-rebuilt", "lost_time", 60.0),
-    Check("no-persistent-workers", "lost_time", 60.0),
+    Check("iterators-rebuilt", "lost_time", 60.0, starts_workers=True),
+    Check("no-persistent-workers", "lost_time", 60.0, starts_workers=True),
     Check("no-pin-memory", "lost_time"),
     Check("slow-collate", "lost_time"),
-    Check("padding-waste", "padding_waste", 30.0),
+    Check("padding-waste", "padding_waste", 30.0, starts_workers=True),
     # Those that read samples in this process come last: what they open is open in workers that are forked afterwards.
     Check("cache-per-rank", "memory_growth"),
     Check("handle-in-init", "handle_in_init"),
@@ -70,13 +72,20 @@ def run(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (kind, facts) of records: `finding` of each that is found, `off` of each check that raised or was late."""
     loaders = list(loaders)
+    hanging: set[int] = set()
     for check in CHECKS if checks is None else checks:
         for seen in loaders:
-            yield from _found(check, seen)
+            for kind, facts in _found(check, seen, check.starts_workers and seen.number in hanging):
+                if (kind, check.defect) == ("finding", "worker-hang"):
+                    hanging.add(seen.number)
+                yield kind, facts
 
 
-def _found(check: Check, seen: LoaderStats) -> Iterator[tuple[str, dict[str, Any]]]:
+def _found(check: Check, seen: LoaderStats, hangs: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     stated = {"defect": check.defect, "loader": seen.number, "place": seen.place}
+    if hangs:
+        yield "off", {**stated, "reason": "it starts workers, and this loader's hang"}
+        return
     found: list[dict[str, Any]] = []
     try:
         with limited(check.seconds):
