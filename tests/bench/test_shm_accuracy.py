@@ -149,6 +149,7 @@ def test_sizing_page_shows_the_need_and_hard_of_every_configuration() -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.long  # the next one measures in containers too
 def test_two_configurations_agree_in_real_containers(torch_image: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A numpy and a small-tensor configuration take all of need and never more than worst_case.
 

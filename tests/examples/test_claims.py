@@ -40,6 +40,7 @@ def test_two_ranks_see_each_sample_once(trained: Train) -> None:
     assert "on 450 unseen digits" in trained("two_ranks").out
 
 
+@pytest.mark.long
 def test_torchs_own_sampler_repeats_samples(advice: dict[str, Any]) -> None:
     """Which is why the example has its own; and its order stays the same without set_epoch."""
     assert advice["samplers"] == {"of_1347_by_2": 1348, "of_450_by_4": 452, "same_order": True}
@@ -51,6 +52,7 @@ def test_four_readers_read_each_record_once(trained: Train) -> None:
         assert each.startswith("2035 of 2035 records read once, 0 more often, 0 never, by 4 readers;")
 
 
+@pytest.mark.long
 def test_a_stream_sharded_for_workers_only_is_read_by_each_rank(advice: dict[str, Any]) -> None:
     """100 records: read four times by four readers, twice with get_worker_info alone, once with the rank too."""
     assert advice["streams"] == {"nobody": 400, "workers": 200, "all": 100}
@@ -64,6 +66,7 @@ def test_each_worker_opens_the_table_once(plain: Plainly) -> None:
     assert set(epochs(done.out)) == {"1347 samples, 1347 of them different"}
 
 
+@pytest.mark.long
 def test_sqlite_connections_are_made_where_they_are_used(advice: dict[str, Any]) -> None:
     """They can't be pickled, so the dataset leaves them behind; the table can't be written or made by accident."""
     found = advice["connections"]
@@ -74,6 +77,7 @@ def test_sqlite_connections_are_made_where_they_are_used(advice: dict[str, Any])
     assert found["plain_connect_makes"] is True
 
 
+@pytest.mark.long
 def test_a_list_of_rows_is_copied_by_each_worker(advice: dict[str, Any]) -> None:
     """Reading 200,000 rows copies more than 8 MiB of them, and an array of their ids less than 1 MiB."""
     found = advice["connections"]
@@ -91,6 +95,7 @@ def test_buckets_leave_little_padding(trained: Train, plain: Plainly) -> None:
     assert max(others) < 15
 
 
+@pytest.mark.long
 def test_collate_functions_run_in_workers(advice: dict[str, Any]) -> None:
     """With two workers no batch is collated in the main process; without a mask a longer neighbour changes a sample."""
     found = advice["collate"]
@@ -107,6 +112,7 @@ def test_draws_are_the_same_in_another_run_with_other_workers(plain: Plainly) ->
     assert all(each.startswith("1347 of 1347 draws differ, digest ") for each in here)
 
 
+@pytest.mark.long
 def test_torch_seeds_workers_and_not_the_datasets_own_generators(advice: dict[str, Any]) -> None:
     """numpy, random and torch differ for all samples; generators of the dataset repeat by worker and by epoch."""
     assert advice["seeds"]["one_epoch"] == [64, 64, 64, 16, 16]
@@ -131,11 +137,13 @@ def test_too_many_damaged_files_end_the_job(plain: Plainly) -> None:
     assert "accuracy" not in done.out
 
 
+@pytest.mark.long
 def test_what_a_worker_notes_stays_in_it(advice: dict[str, Any]) -> None:
     """And None for a sample doesn't collate."""
     assert advice["damage"] == {"noted": 0, "none": "RuntimeError: Could not infer dtype of NoneType"}
 
 
+@pytest.mark.long
 def test_a_lambda_in_a_dataset_works_under_fork(advice: dict[str, Any]) -> None:
     """It is said to hang: fork pickles nothing, and two workers give the sum of 1 to 64."""
     assert advice["lambda_sum"] == 2080

@@ -25,7 +25,7 @@ from tests.patterns.inputs import Pumped, pumped
 from tests.patterns.steps import Counter, TooMany
 
 TIMES = 8
-SAMPLE = 40
+SAMPLE = 16
 
 
 def _within() -> Iterator[str]:

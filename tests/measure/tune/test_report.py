@@ -41,7 +41,7 @@ def apart(texts: list[list[Any]]) -> bool:
     )
 
 
-@pytest.mark.parametrize("width", [360, 1100])
+@pytest.mark.parametrize("width", [360, pytest.param(1100, marks=pytest.mark.long)])
 def test_all_plots_show_all_series_and_nothing_overflows(tmp_path: Path, width: int) -> None:
     """On a phone and on a desk: each line and point inside its plot, no text over another, no scrolling sideways."""
     seen = looked_at(report(tuned()), tmp_path, width=width)
@@ -62,7 +62,7 @@ def test_all_plots_show_all_series_and_nothing_overflows(tmp_path: Path, width: 
     assert "killed by signal: Bus error" in seen["text"]
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", [pytest.param(False, marks=pytest.mark.long), True], ids=["light", "dark"])
 def test_every_colour_is_drawn(tmp_path: Path, dark: bool) -> None:
     """Of four lines and of the text, on paper that the text is read on."""
     page = report(tuned())
@@ -79,6 +79,7 @@ def test_every_colour_is_drawn(tmp_path: Path, dark: bool) -> None:
     assert (sum(paper) < sum(ink)) is dark
 
 
+@pytest.mark.long
 def test_it_prints(tmp_path: Path) -> None:
     """As PDF."""
     paper = printed(report(tuned()), tmp_path)
@@ -115,7 +116,10 @@ def test_what_was_not_measured_has_no_plot_and_one_dot_is_none(tmp_path: Path) -
     assert looked_at(alone, tmp_path, width=360)["figures"] == []
 
 
-@pytest.mark.parametrize(("rate", "peak"), [(float(1 << 53), 1 << 53), (5e-324, 0), (0.0001, 1)])
+@pytest.mark.parametrize(
+    ("rate", "peak"),
+    [(float(1 << 53), 1 << 53), *(pytest.param(*each, marks=pytest.mark.long) for each in ((5e-324, 0), (0.0001, 1)))],
+)
 def test_numbers_that_nobody_expects_are_drawn_within_a_phone(tmp_path: Path, rate: float, peak: int) -> None:
     """What a script reports may be anything."""
     trials = tuple(trial(each, rate, shm_peak=peak, cpus_used=rate) for each in (0, 9999))
