@@ -61,7 +61,7 @@ def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
     which has no text.
     """
     if not plan.target_record.has_text:
-        raise ValueError(f"target {plan.target} has no text")
+        raise ValueError(f"target {plan.target} renders no file")
     return verified(plan, _render(plan, base=base), base=base)
 
 

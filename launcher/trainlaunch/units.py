@@ -107,9 +107,10 @@ def human_size(size: int) -> str:
     return f"{size} bytes"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number of things in words: `8 CPUs`. The noun stays in the plural whatever the number, in every text."""
-    return f"{number} {noun}s"
+def counted(number: int | str, noun: str) -> str:
+    """Return a number of things in words: `8 CPUs`, `1 process`."""
+    plural = "es" if noun.endswith(("s", "x", "tch", "sh")) else "s"
+    return f"{number} {noun}{plural * (str(number) != '1')}"
 
 
 def round_up(size: int, step: int) -> int:

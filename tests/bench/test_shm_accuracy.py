@@ -1,4 +1,4 @@
-"""bench/shm_accuracy.py judges what it measures as it says, and docs/sizing.md shows what the plan computes today."""
+"""bench/shm_accuracy.py judges as it says, and docs/measurements.md shows what the plan computes today."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainlaunch.units import MIB
 
 from bench import shm_accuracy as bench
 
-SIZING = Path(__file__).resolve().parents[2] / "docs" / "sizing.md"
+SIZING = Path(__file__).resolve().parents[2] / "docs" / "measurements.md"
 ALL = {each.name: each for each in bench.configurations(bench.CONFIGURATIONS)}
 LIBRARIES = {each.name: each for each in bench.configurations(bench.LIBRARIES)}
 BESIDE_AN_ITERATOR = {
@@ -141,7 +141,7 @@ def test_only_refuses_a_name_that_does_not_exist() -> None:
 
 
 def test_sizing_page_shows_the_need_and_hard_of_every_configuration() -> None:
-    """The table in docs/sizing.md has one row for each configuration, with the numbers that the plan gives today."""
+    """The table in docs/measurements.md has a row for each configuration, with the numbers of the plan today."""
     found = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", SIZING.read_text(), re.MULTILINE)
     planned = [(each.name, each.plan.shm) for each in ALL.values()]
     sizes = [(name, shm.need, shm.multi_epoch, shm.worst_case) for name, shm in planned]

@@ -272,7 +272,7 @@ def test_nothing_to_check_is_no_success(trainlaunch: Runs, tmp_path: Path) -> No
     (tmp_path / "values.yaml").write_text("a: 1\n")
     done = trainlaunch("check", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "error[TL123]: no rendering of trainlaunch is in ." in done.stderr
+    assert "error[TL123]: found no rendered files in ." in done.stderr
 
 
 @pytest.mark.parametrize("path", ["nowhere", "values.yaml"])

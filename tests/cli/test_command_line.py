@@ -91,7 +91,7 @@ def test_a_verb_that_is_another_word_is_no_typo(trainlaunch: Runs) -> None:
     """`hint` shares letters with `lint` and means something else."""
     done = trainlaunch("hint")
     assert done.returncode == 2
-    assert "fix: `trainlaunch --help` lists the verbs" in done.stderr
+    assert "fix: `trainlaunch --help` lists the commands" in done.stderr
 
 
 def test_plan_json_is_one_stable_document(trainlaunch: Runs, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_render_leaves_nothing_half_written_on_a_full_disk(trainlaunch: Runs, tm
     """One clear error; no partial or temporary file."""
     full = Path("/dev/full")
     if not full.exists():
-        pytest.skip("this machine has no /dev/full")
+        pytest.skip("this host has no /dev/full")
     job, out = write_job(tmp_path, **PORTABLE), tmp_path / "out"
     done = trainlaunch("render", str(job), "--target", "docker", "--write-to", str(out), preexec_fn=no_file_may_grow)
     assert done.returncode == 2
@@ -320,4 +320,4 @@ def test_a_plan_is_eight_lines_of_at_most_a_hundred_characters(trainlaunch: Runs
     write_job(tmp_path, **fields | {"data_loader": loaders | {"sample": {"shape": [4], "dtype": "float32"}}})
     (need,) = re.findall(r"needs ([\d.]+ \w+) in", trainlaunch("plan", "job.yaml", cwd=tmp_path).stdout)
     refused = trainlaunch("plan", "job.yaml", "--set", "shm_size=64k", cwd=tmp_path)
-    assert f"shm_size 64Ki is below the {need} that the DataLoaders need" in refused.stderr
+    assert f"shm_size 64Ki is below the one-epoch peak of the DataLoaders, {need}" in refused.stderr

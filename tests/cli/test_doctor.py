@@ -96,7 +96,7 @@ def test_a_job_that_ended_well_is_told_so(trainlaunch: Runs, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        ('Usage of EmptyDir volume "cache" exceeds the limit "1Gi".', "/dev/shm held more than its size"),
+        ('Usage of EmptyDir volume "cache" exceeds the limit "1Gi".', "/dev/shm took more than its size"),
         ('Usage of EmptyDir volume "scratch" exceeds the limit "1Gi".', "kept in memory"),
         ('Usage of EmptyDir volume "disk" exceeds the limit "1Gi".', "for its disk"),
         ("The node was low on resource: memory.", "ran out of memory itself"),
@@ -185,7 +185,7 @@ def test_this_machine_is_looked_at_without_arguments(trainlaunch: Runs, monkeypa
     done = trainlaunch("doctor")
     assert (done.returncode, done.stdout) == (0, "engine       docker 28.1, cgroup v2\n")
     wrong = host_check.HostCheck(
-        "/dev/shm", "missing", Diagnostic("TL628", "this machine has no /dev/shm", fix="run `mount`")
+        "/dev/shm", "missing", Diagnostic("TL628", "this host has no /dev/shm", fix="run `mount`")
     )
     monkeypatch.setattr(host_check, "check_host", lambda: (fine, wrong))
     done = trainlaunch("doctor", "--output", "json")

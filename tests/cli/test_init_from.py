@@ -24,7 +24,7 @@ def test_the_result_is_on_stdout_and_what_is_lost_on_stderr(trainlaunch: Runs, t
     printed = trainlaunch("init", "--from", "run.sh", cwd=tmp_path)
     assert printed.returncode == 0
     assert "--> run.sh:1:8" in printed.stderr
-    assert "warning[TL381]: --tty is not taken over" in printed.stderr
+    assert "warning[TL381]: --tty was not converted" in printed.stderr
     assert trainlaunch("init", "--from", "run.sh", "--write-to", "job.yaml", cwd=tmp_path).returncode == 0
     assert (tmp_path / "job.yaml").read_text() == printed.stdout
     assert trainlaunch("init", "--from", "run.sh", "--write-to", "job.yaml", cwd=tmp_path).returncode == 2

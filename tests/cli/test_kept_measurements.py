@@ -69,7 +69,7 @@ def test_a_stated_number_is_said_to_win_over_the_lock(
     job = write_job(tmp_path, data_loader={"num_workers": 2})
     line = job.read_text().splitlines().index("  num_workers: 2") + 1
     done = trainlaunch("tune", str(job), "--write")
-    assert f"what is stated wins, delete it: num_workers ({job}:{line})" in " ".join(done.stdout.split())
+    assert f"what is set wins, delete it: num_workers ({job}:{line})" in " ".join(done.stdout.split())
     asked = trainlaunch("tune", str(job))
     assert "keep it: write `data_loader: {num_workers: 14, prefetch_factor: 4}`" in " ".join(asked.stdout.split())
     write_job(tmp_path)

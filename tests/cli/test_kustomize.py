@@ -170,4 +170,4 @@ def test_a_build_of_nothing_known_is_no_success(trainlaunch: Runs, base: Path) -
     (base / "alone.kubernetes.yaml").rename(base.parent / "alone.yaml")
     stray = (base.parent / "alone.yaml").read_text()
     done = trainlaunch("check", "-", "base", cwd=base.parent, input=stray)
-    assert (done.returncode, "no rendering that was found holds it" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "no rendered file that was found holds it" in done.stderr) == (1, True), done.stderr

@@ -60,7 +60,7 @@ def test_a_plan_and_its_findings_fit_a_terminal(tmp_path: Path, columns: int) ->
 def test_a_wrapped_command_stays_on_one_line() -> None:
     """What stands in backticks is pasted, so that it is never broken, even where it is too long."""
     command = "`trainlaunch probe jobs/resnet50.yaml --target kubernetes --write`"
-    text = wrapped(f"run {command} to measure it, or state data_loader.sample", 60, 8)
+    text = wrapped(f"run {command} to measure it, or set data_loader.sample", 60, 8)
     assert command in text.splitlines()[1]
     assert wrapped(f"run {command}", 20, 8).splitlines() == ["run", f"        {command}"]
 

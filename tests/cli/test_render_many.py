@@ -170,7 +170,7 @@ def test_a_header_that_is_gone_is_found(trainlaunch: Runs, repo: Path, change: s
     path.write_text(text.split("\n", 2)[2] if change == "deleted" else "#\n" * 5000 + text)
     done = trainlaunch("check", cwd=repo)
     assert done.returncode == 1
-    assert "error[TL155]: deploy/kubernetes/aa.yaml looks like a rendering and has" in done.stderr
+    assert "error[TL155]: deploy/kubernetes/aa.yaml looks like a rendered file and has" in done.stderr
     (repo / "deploy" / "kubernetes" / "notes.yaml").write_text("kind: ConfigMap\n")
     assert "notes.yaml" not in trainlaunch("check", cwd=repo).stderr
 
@@ -220,4 +220,4 @@ def test_a_job_without_a_rendering_is_found_where_asked(trainlaunch: Runs, repo:
     assert trainlaunch("check", cwd=repo).returncode == 0
     done = trainlaunch("check", "--all-rendered", cwd=repo)
     assert done.returncode == 1
-    assert "error[TL157]: jobs/new.yaml is a job file, and no rendering here was made from it" in done.stderr
+    assert "error[TL157]: jobs/new.yaml is a job file, and no rendered file here was made from it" in done.stderr

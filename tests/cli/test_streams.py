@@ -20,7 +20,7 @@ def test_a_full_stdout_is_one_clear_error(trainlaunch: Runs, tmp_path: Path) -> 
     """Half a manifest must not look like a whole one: exit 2 and no traceback."""
     full = Path("/dev/full")
     if not full.exists():
-        pytest.skip("this machine has no /dev/full")
+        pytest.skip("this host has no /dev/full")
     job = str(write_job(tmp_path, image_entrypoint=[]))
     for words in (["render", job], ["plan", job, "-o", "json"]):
         with full.open("w") as stdout:
@@ -117,12 +117,12 @@ def test_options_before_the_verb_say_where_they_belong(trainlaunch: Runs) -> Non
     """The first word that is no option is not taken for a verb without a hint."""
     done = trainlaunch("--target", "docker", "plan", "job.yaml")
     assert done.returncode == 2
-    assert "write the verb first: trainlaunch plan" in done.stderr
+    assert "write the command first: trainlaunch plan" in done.stderr
 
 
 def test_a_word_far_from_every_verb_suggests_none(trainlaunch: Runs) -> None:
     """`bogus` is no typo of `logs`."""
-    assert "`trainlaunch --help` lists the verbs" in trainlaunch("bogus").stderr
+    assert "`trainlaunch --help` lists the commands" in trainlaunch("bogus").stderr
 
 
 def test_a_secret_in_the_file_is_not_shown_with_its_error(trainlaunch: Runs, tmp_path: Path) -> None:

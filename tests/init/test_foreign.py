@@ -163,7 +163,7 @@ def test_no_value_of_a_secret_comes_into_the_job_file(tmp_path: Path) -> None:
     """Law 8: the text has it, the job file, its notes and its rendering don't."""
     made, plan = taken("docker run --shm-size=1g -e HF_TOKEN=hf_123 trainer:1 python train.py", "run.sh", tmp_path)
     assert "hf_123" not in made.text + str(made.notes) + render(plan)
-    assert [each.message for each in made.notes] == ["the value of HF_TOKEN is not taken over"]
+    assert [each.message for each in made.notes] == ["the value of HF_TOKEN was not converted"]
 
 
 def test_the_folder_of_the_shell_is_the_folder_of_the_text(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_relative_paths_are_seen_from_the_job_file(tmp_path: Path) -> None:
 
 
 LOST = [
-    ("docker run --ipc=host trainer:1 python train.py", "run.sh", ["/dev/shm as the text has it (host)"]),
+    ("docker run --ipc=host trainer:1 python train.py", "run.sh", ["/dev/shm as the file has it (host)"]),
     ("docker run -it --shm-size=1g trainer:1 python train.py", "run.sh", ["--interactive", "--tty"]),
     ("docker run --shm-size=1g --restart always trainer:1 python train.py", "run.sh", ["--restart always"]),
     ("docker run --shm-size=1g --env-file .env trainer:1 python train.py", "run.sh", ["--env-file .env"]),
@@ -209,7 +209,7 @@ def test_what_is_not_taken_over_is_listed_with_the_reason(
 ) -> None:
     """The job plans all the same, and each warning has why, what to type, and the place in the text."""
     made, _ = taken(text, name, tmp_path)
-    assert [each.message.removesuffix(" is not taken over") for each in made.notes] == lost
+    assert [each.message.removesuffix(" was not converted") for each in made.notes] == lost
     assert all(each.why and each.fix for each in made.notes)
 
 
@@ -219,7 +219,7 @@ OPEN = [
     ("docker run --shm-size=1g t:1 python a.py --lr $LR", "run.sh", "command", ["the command python a.py --lr $LR"]),
     (
         "services: {train: {build: ., command: [x], shm_size: 1gb}}", "compose.yaml", "image",
-        ["the image of the text", 'build: "."'],
+        ["the image of the file", 'build: "."'],
     ),
 ]  # fmt: skip
 
@@ -230,7 +230,7 @@ def test_what_a_text_leaves_open_is_left_out_and_plan_stops_there(
 ) -> None:
     """A placeholder would start something else than the text does."""
     made = take_over(text.encode(), str(tmp_path / name), pick=None, folder=tmp_path)
-    assert [each.message.removesuffix(" is not taken over") for each in made.notes] == lost
+    assert [each.message.removesuffix(" was not converted") for each in made.notes] == lost
     assert f"as {field}." in " ".join(made.text.replace("#", "").split())
     job = tmp_path / "job.yaml"
     job.write_text(made.text)
@@ -255,7 +255,7 @@ def test_what_a_script_sets_itself_is_taken_and_a_home_is_known(tmp_path: Path) 
         f"{tmp_path}/src",
     )
     made, _ = taken(line.replace("-w $PWD/src", "-w $WHERE"), "run.sh", tmp_path)
-    assert "working_dir $WHERE is not taken over" in [each.message for each in made.notes]
+    assert "working_dir $WHERE was not converted" in [each.message for each in made.notes]
     job = "on: push\njobs:\n  t:\n    runs-on: x\n    container: {image: 'docker://h.io/t:1', options: --shm-size=1g}\n"
     workflow = take_over(job.encode(), str(tmp_path / ".github/workflows/a.yml"), pick=None, folder=tmp_path)
     assert "image: h.io/t:1\n" in workflow.text
@@ -273,7 +273,7 @@ def test_groups_of_replicas_are_listed(tmp_path: Path) -> None:
     )
     made = take_over(text.encode(), str(tmp_path / "job.yaml"), pick=None, folder=tmp_path)
     (worker,) = [each for each in made.notes if "Worker" in each.message]
-    assert "the number of its pods, 4, is not taken over" in [each.message for each in made.notes]
+    assert "the number of its pods, 4, was not converted" in [each.message for each in made.notes]
     assert "the group of pods" in worker.message
     assert "nnodes" in worker.fix
 
@@ -289,7 +289,7 @@ def test_pods_of_a_job_set_that_run_the_same_are_counted(tmp_path: Path) -> None
     text += "".join(f"  - {each}\n" for each in groups)
     made = take_over(text.encode(), str(tmp_path / "job.yaml"), pick="1", folder=tmp_path)
     said = [each.message for each in made.notes]
-    assert "the number of its pods, 8, is not taken over" in said
+    assert "the number of its pods, 8, was not converted" in said
     assert any("replicatedJobs[1]" in each for each in said)
 
 
@@ -301,8 +301,8 @@ def test_a_pod_loses_what_a_job_has_no_field_for(tmp_path: Path) -> None:
     text = text.replace(image, f"{image}        livenessProbe: {{exec: {{command: [x]}}}}\n")
     made, _ = taken(text, "job.k8s.yaml", tmp_path)
     assert sorted(each.message for each in made.notes) == [
-        "container.livenessProbe is not taken over",
-        "the bind mount at /scratch is not taken over",
+        "container.livenessProbe was not converted",
+        "the bind mount at /scratch was not converted",
     ]
 
 
@@ -329,7 +329,7 @@ def test_a_kind_is_kept_and_another_one_becomes_a_job(tmp_path: Path) -> None:
     assert plan.job.kubernetes.kind == "pytorchjob"
     made, plan = taken(text.replace("batch/v1", "apps/v1").replace("kind: Job", "kind: Deployment"), "a.yaml", tmp_path)
     assert plan.job.kubernetes.kind == "job"
-    assert "the kind Deployment is not taken over" in [each.message for each in made.notes]
+    assert "the kind Deployment was not converted" in [each.message for each in made.notes]
 
 
 def test_a_pod_without_limits_gets_some_that_are_called_a_guess(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_a_pod_without_limits_gets_some_that_are_called_a_guess(tmp_path: Path) 
     made, plan = taken(text, "pod.yaml", tmp_path)
     assert plan.job.resources.memory == 16 * 2**30
     assert "is a guess" in made.text
-    assert "no limit of memory is not taken over" in [each.message for each in made.notes]
+    assert "no limit of memory was not converted" in [each.message for each in made.notes]
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)

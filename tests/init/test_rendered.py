@@ -129,7 +129,7 @@ def test_what_a_pod_learns_of_itself_is_no_secret_of_the_job(tmp_path: Path) -> 
 def test_code_in_a_manifest_is_named_and_not_invented(tmp_path: Path) -> None:
     """A ConfigMap has the files; the folder that they came from is not in the text."""
     _, lost = given_back(planned(ROOT / "tests/render/jobs/code.yaml", "kubernetes"), tmp_path)
-    assert lost == ["the folder of files at /workspace is not taken over"]
+    assert lost == ["the folder of files at /workspace was not converted"]
 
 
 def test_a_changed_number_is_not_passed_off_as_the_plan(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_what_no_loaders_explain_is_said(tmp_path: Path) -> None:
     plan = planned(ROOT / "examples/quickstart/job.yaml", "docker")
     text = re.sub(r" files=\d+", " files=9000001", render(plan))
     taken = take_over(text.encode(), str(tmp_path / "run.sh"), pick=None, folder=tmp_path)
-    assert [each.message for each in taken.notes] == ["files of the plan is not taken over"]
+    assert [each.message for each in taken.notes] == ["files of the plan was not converted"]
 
 
 def test_secrets_come_back_by_their_sources_and_no_value_is_asked_for(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_plan_shows_what_the_lock_gave(trainlaunch: Runs, tmp_path: Path) -> Non
     assert document["image"] == f"trainer:1@{DIGEST}"
     assert document["image_entrypoint"] == ["/front", "a b"]
     assert document["derivations"]["image"] == {"derivation": "locked", "origin": "job.lock.yaml:6 (lock)"}
-    assert before["derivations"]["image_entrypoint"] == {"derivation": "not stated", "origin": "default"}
+    assert before["derivations"]["image_entrypoint"] == {"derivation": "not set", "origin": "default"}
     assert before["image_entrypoint"] is None
 
 

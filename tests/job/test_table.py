@@ -100,7 +100,7 @@ DESIGN_ROWS = {
     "healthcheck.retries": "3",
     "healthcheck.start_period": "30m",
     "healthcheck.stall_after": "not watched",
-    "observe": "where `run` and `up` start it on this machine",
+    "observe": "where `run` and `up` start it on this host",
     "healthcheck.on_unhealthy": "report",
     "restart": "{}",
     "restart.max_attempts": "1",

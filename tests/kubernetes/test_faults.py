@@ -338,7 +338,7 @@ def test_why_commands_are_refused_is_told_in_the_servers_words(user: User, fake:
 @pytest.mark.parametrize(
     ("used", "says"),
     [
-        (200 << 20, "also pays for /dev/shm, which held up to 200 MiB"),
+        (200 << 20, "also pays for /dev/shm, which was used up to 200 MiB"),
         (4096, "its memory limit: the memory limit of 256 MiB"),
     ],
 )

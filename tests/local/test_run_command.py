@@ -195,7 +195,7 @@ def test_workers_that_reach_nothing_are_an_error_before_the_start(
     (tmp_path / "train.py").write_text(f"{LOADER}{PARSED}DataLoader([], 8, num_workers=a.workers)")
     ran = trainlaunch("run", "--workers", "2", "--", "python3", "train.py", "--workers", "8")
     assert ran.returncode == 2
-    assert "the command itself states --workers 8, and --workers 2" in ran.stderr
+    assert "the command itself sets --workers 8, and --workers 2" in ran.stderr
     (tmp_path / "train.py").write_text(f"{LOADER}import c\nDataLoader([], 8, num_workers=c.read()['x'])")
     ran = trainlaunch("run", "--workers", "2", "--", "python3", "train.py")
     assert "--workers 2 reaches no DataLoader" in ran.stderr

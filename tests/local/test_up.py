@@ -234,7 +234,7 @@ def test_a_local_job_has_no_rendering(trainlaunch: Runs, make_job: MakeJob, by: 
     job = str(make_job(target="local" if by == "file" else "docker"))
     done = trainlaunch("render", job, *(["--target", "local"] if by == "option" else []))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "error[TL401]: target local has no rendering" in done.stderr
+    assert "error[TL401]: target local renders no file" in done.stderr
     assert f"trainlaunch up {job} --target local" in done.stderr
     assert trainlaunch("render", job, "--target", "compose").returncode == 0
 
@@ -272,5 +272,5 @@ def test_a_reused_name_of_another_job_is_told(start: Start, make_job: MakeJob, t
     other = make_job(command=["true"], name="second-job")
     done = trainlaunch("up", str(other), "--name", "shared-name")
     assert done.returncode == 125
-    assert "the name shared-name is held by a local run of job first-job" in done.stderr
+    assert "the name shared-name is taken by a local run of job first-job" in done.stderr
     assert trainlaunch("up", str(other), "--name", "shared-name-2").returncode == 0

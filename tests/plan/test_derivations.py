@@ -18,7 +18,7 @@ def test_dataset_tensors_and_other_owners_stand_in_the_sum(tmp_path: Path) -> No
     loader = {**SAMPLE, "num_workers": 2, "multiprocessing_context": "spawn", "dataset_tensor_bytes": "3Gi"}
     plan = plan_with(tmp_path, ranks_per_container=2, data_loader=loader, shm_extra=[{"name": "ray", "size": "2Gi"}])
     text = need_derivation(plan.job, plan.shm, plan.ranks.value)
-    assert text.startswith("2 ranks × [train: (2 workers·2 + 2 held)·37 MiB")
+    assert text.startswith("2 ranks × [train: (2 workers·2 + 2 in use)·37 MiB")
     assert text.endswith("; tensors of the dataset 3.0 GiB] + ray 2.0 GiB")
 
 
@@ -33,14 +33,16 @@ def test_nccl_is_named_where_ranks_share_one_gpu(tmp_path: Path) -> None:
     loader = {**SAMPLE, "num_workers": 32}
     for ranks, named in ((1, False), (2, True)):
         plan = plan_with(tmp_path, ranks_per_container=ranks, resources={"gpus": 1}, data_loader=loader)
-        assert plan.shm.size.derivation.startswith("worst_case:")
+        assert plan.shm.size.derivation.startswith("upper bound:")
         assert ("NCCL" in plan.shm.size.derivation) is named
 
 
 def test_a_small_size_without_workers_is_below_need(tmp_path: Path) -> None:
     """A CPU-only job on two CPUs has no workers, so it is not a worker that doesn't fit."""
     owners = [{"name": "ray", "size": "1Gi"}]
-    with pytest.raises(JobFileRejected, match=r"TL202: shm_size 64Mi is below the 1\.0 GiB"):
+    with pytest.raises(
+        JobFileRejected, match=r"TL202: shm_size 64Mi is below the one-epoch peak of the DataLoaders, 1\.0 GiB"
+    ):
         plan_with(tmp_path, resources={"cpus": 2}, shm_size="64Mi", shm_extra=owners)
 
 
@@ -60,12 +62,13 @@ def test_sums_of_loaders_in_turn_say_which_number_counts(tmp_path: Path) -> None
         plan = plan_with(tmp_path, data_loader=spec)
         texts[context] = multi_epoch_derivation(plan.job, plan.shm, plan.ranks.value)
         assert need_derivation(plan.job, plan.shm, plan.ranks.value) == (
-            "the largest of [train: (2 workers·2 + 2 held)·37 MiB + 14 pages; "
-            "val: (1 workers·2 + 2 held)·37 MiB + 11 pages]"
+            "the largest of [train: (2 workers·2 + 2 in use)·37 MiB + 14 pages; "
+            "val: (1 worker·2 + 2 in use)·37 MiB + 11 pages]"
         )
     kept = "[train: 1·37 MiB; val: 1·37 MiB]"
     assert texts == {
-        "fork": f"(the largest loader + {kept} that loops hold and workers inherit + 25 pages), "
-        "and what else need counts",
-        "spawn": f"(the largest loader + what the other loops hold of {kept} + 25 pages), and what else need counts",
+        "fork": f"(the largest loader + {kept} that loops still use and workers inherit + 25 pages)"
+        " + all else of the one-epoch peak",
+        "spawn": f"(the largest loader + what the other loops still use of {kept} + 25 pages)"
+        " + all else of the one-epoch peak",
     }

@@ -135,8 +135,8 @@ def test_a_stated_value_wins_and_a_larger_measured_one_is_a_warning_with_both(tm
     messages = [each.message for each in said(plan, "TL727")]
     assert messages == [
         "a batch of train took 3.0 MiB at train.py:48, and batch_bytes gives 1.0 MiB",
-        "train had num_workers 2 at train.py:48, and the job file states 1",
-        "train had batches_held 2 at train.py:48, and the job file states 1",
+        "train had num_workers 2 at train.py:48, and the job file sets 1",
+        "train had batches_held 2 at train.py:48, and the job file sets 1",
     ]
     assert said(plan, "TL727")[0].field == "data_loader.batch_bytes"
 
@@ -263,7 +263,7 @@ def test_the_start_method_is_the_images_pythons_where_nothing_else_tells_it(tmp_
     assert [len(each) for each in texts.values()] == [1, 1]  # a lock that tells it changes no byte but for sizes
     assert start_method_derivation(plan.job) == "the default of the image's Python 4.0.0"
     spawned = planned(job_file, sets=("data_loader.multiprocessing_context=spawn",))
-    assert start_method_derivation(spawned.job) == "stated"
+    assert start_method_derivation(spawned.job) == "set"
     assert planned(job_file, "local").job.data_loader.multiprocessing_context == "fork"
     keep_probe(job_file, probe_of_job(job_file, start_method="spawn"))
     seen = planned(job_file)
@@ -319,7 +319,7 @@ def test_plan_says_that_a_probe_was_used(trainlaunch: Runs, tmp_path: Path) -> N
     job_file = probed(tmp_path)
     done = trainlaunch("plan", str(job_file), "--why")
     assert "measured on docker with torch 2.9.1" in done.stdout
-    assert "train at train.py:48: 2 tensors, 2 held" in done.stdout
+    assert "train at train.py:48: 2 tensors, 2 in use" in done.stdout
     assert f"{tmp_path}/job.lock.yaml:13 (lock)" in done.stdout
     assert '"probe": "fresh"' in trainlaunch("plan", str(job_file), "-o", "json").stdout
     stale = trainlaunch("plan", str(job_file), "--set", "image=x:1", "-o", "json").stdout

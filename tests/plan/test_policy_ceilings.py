@@ -16,7 +16,7 @@ def test_automatic_workers_are_capped_and_say_so(tmp_path: Path) -> None:
     fields = {"resources": {"cpus": 32, "gpus": 1}, "data_loader": {"batch_size": 8, "sample": SAMPLE}}
     capped = plan_under(tmp_path, {"max": {"num_workers": 3}}, **fields).num_workers
     assert capped.value == 3
-    assert capped.derivation.startswith("capped by the policy's max.num_workers; 16 = min(max_workers 16")
+    assert capped.derivation.startswith("limited by the policy's max.num_workers; 16 = min(max_workers 16")
     assert capped.origin == f"{tmp_path / 'trainlaunch-policy.yaml'}:2 (policy)"
     assert plan_under(tmp_path, {"max": {"num_workers": 16}}, **fields).num_workers.derivation.startswith("min(")
     assert plan_under(tmp_path, {"max": {"num_workers": 0}}, **fields).num_workers.value == 0
@@ -27,7 +27,7 @@ def test_an_automatic_size_is_capped_and_says_so(tmp_path: Path) -> None:
     sized = {"data_loader": {"batch_size": 8, "sample": SAMPLE, "num_workers": 2}}
     plan = plan_under(tmp_path, {"max": {"shm_size": "256Mi"}}, **sized)
     assert plan.shm.size.value == 256 * MIB
-    assert plan.shm.size.derivation.startswith("capped by the policy's max.shm_size; 2Gi = the floor")
+    assert plan.shm.size.derivation.startswith("limited by the policy's max.shm_size; 2Gi = minimum size")
     assert plan.shm.size.origin.endswith("trainlaunch-policy.yaml:2 (policy)")
     unsized = plan_under(tmp_path, {"max": {"shm_size": "1Gi"}}, resources={"memory": "8Gi"})
     assert (unsized.shm.unsized, unsized.shm.size.value) == (True, 1024 * MIB)

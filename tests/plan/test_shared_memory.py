@@ -166,7 +166,7 @@ def test_an_automatic_size_lasts_for_all_epochs(tmp_path: Path) -> None:
     spec = {"num_workers": 1, "batch_size": 512, "collate": "list", "sample": {"shape": [65536], "dtype": "float32"}}
     shm = plan_with(tmp_path, data_loader={**spec, "batch_size": 4096}).shm
     assert shm.need + 4096 * MIB // 4 < shm.multi_epoch < shm.worst_case <= shm.size.value
-    assert shm.size.derivation.startswith("worst_case: multi_epoch 5.0 GiB + one storage per worker")
+    assert shm.size.derivation.startswith("upper bound: multi-epoch peak 5.0 GiB + one storage per worker")
 
 
 def three_loaders(**shared: Any) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def test_the_jobs_own_thread_setting_wins(tmp_path: Path) -> None:
     """A variable in env is shown as stated, with its line."""
     plan = plan_with(tmp_path, resources={"cpus": 8}, env={"OMP_NUM_THREADS": "3"})
     omp = dict(plan.threads)["OMP_NUM_THREADS"]
-    assert (omp.value, omp.derivation) == (3, "stated")
+    assert (omp.value, omp.derivation) == (3, "set")
     assert omp.origin.endswith("job.yaml:9") or "job.yaml:" in omp.origin
 
 

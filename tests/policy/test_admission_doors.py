@@ -208,16 +208,16 @@ BAD: dict[str, Row] = {
         {"old": cron_job(job())},
         DEADLINE,
     ),
-    "a claim made with the pod": (ephemeral(), {}, "claims are data"),
+    "a claim made with the pod": (ephemeral(), {}, "PVCs are data"),
     "a claim of another's data": (
         ephemeral(dataSource={"kind": "PersistentVolumeClaim", "name": "secrets"}),
         {},
-        "claims are data",
+        "PVCs are data",
     ),
-    "a claim of a snapshot": (ephemeral(dataSourceRef=SNAPSHOT), {}, "claims are data"),
-    "a claim of a named volume": (ephemeral(volumeName="pv-secrets"), {}, "claims are data"),
+    "a claim of a snapshot": (ephemeral(dataSourceRef=SNAPSHOT), {}, "PVCs are data"),
+    "a claim of a named volume": (ephemeral(volumeName="pv-secrets"), {}, "PVCs are data"),
     **{
-        f"a volume of {kind}": (changed("spec.volumes.2", {"name": "m", kind: source}), {}, "claims are data")
+        f"a volume of {kind}": (changed("spec.volumes.2", {"name": "m", kind: source}), {}, "PVCs are data")
         for kind, source in {"csi": {"driver": "x"}, "nfs": {"server": "x", "path": "/"}, "unheardOf": {}}.items()
     },
     "a Job that becomes three": (job(parallelism=3), {"old": job(parallelism=2)}, "at most 16 GPUs"),

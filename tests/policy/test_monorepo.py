@@ -29,7 +29,7 @@ def test_all_jobs_are_rendered_and_checked(trainlaunch: Runs, repo: Path) -> Non
     """30 jobs for two targets by the repository's own policy, and CI's check passes."""
     done = trainlaunch("render", *TEAMS, cwd=repo)
     assert done.returncode == 0, done.stderr
-    assert "30 jobs, 60 renderings: 60 written" in done.stderr
+    assert "30 jobs, 60 rendered files: 60 written" in done.stderr
     checked = trainlaunch("check", "--strict", "--all-rendered", cwd=repo)
     assert checked.returncode == 0, checked.stderr
     assert "speech/trainlaunch-policy.yaml" in checked.stderr

@@ -38,7 +38,7 @@ def test_what_has_no_effect_is_one_finding(tmp_path: Path) -> None:
     )
     assert codes_of(plan) == ["TL404", "TL209"]
     finding = check_plan(plan)[0]
-    assert "image, user, ulimits, read_only; shm_size is no limit" in finding.message
+    assert "image, user, ulimits, read_only; shm_size is not enforced" in finding.message
 
 
 @pytest.mark.parametrize(

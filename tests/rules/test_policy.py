@@ -28,7 +28,7 @@ def refusals(folder: Path, policy: dict[str, Any], *sets: str, **how: Any) -> li
 
 CASES = [
     ({"memory": "8Gi"}, {"resources": {"memory": "9Gi"}}, "resources.memory 9Gi is above the policy's max.memory 8Gi"),
-    ({"memory": "8Gi"}, {}, "resources.memory is not stated, and the policy's max.memory is 8Gi"),
+    ({"memory": "8Gi"}, {}, "resources.memory is not set, and the policy's max.memory is 8Gi"),
     ({"shm_size": "1Gi"}, {"shm_size": "2Gi"}, "shm_size 2Gi is above the policy's max.shm_size 1Gi"),
     ({"gpus": 2}, {"resources": {"gpus": 3}}, "resources.gpus 3 is above the policy's max.gpus 2"),
     ({"gpus": 1}, {"resources": {"gpus": ["0", "1"]}}, "resources.gpus 2 is above the policy's max.gpus 1"),

@@ -32,7 +32,7 @@ def allowed(folder: Path, policy: dict[str, Any], **how: Any) -> None:
 
 
 CLUSTER = [
-    ("allowed_namespaces", ["training"], {}, {"namespace": "training"}, "kubernetes.namespace is not stated, which"),
+    ("allowed_namespaces", ["training"], {}, {"namespace": "training"}, "kubernetes.namespace is not set, which"),
     (
         "allowed_namespaces",
         ["training"],
@@ -40,7 +40,7 @@ CLUSTER = [
         {"namespace": "training"},
         "kubernetes.namespace is prod",
     ),
-    ("allowed_queues", ["gpu"], {}, {"queue": "gpu"}, "kubernetes.queue is not stated, which gives no queue"),
+    ("allowed_queues", ["gpu"], {}, {"queue": "gpu"}, "kubernetes.queue is not set, which gives no queue"),
     ("allowed_queues", ["gpu"], {"queue": "fast"}, {"queue": "gpu"}, "kubernetes.queue is fast"),
     ("allowed_priority_classes", ["low"], {"priority_class": "high"}, {}, "kubernetes.priority_class is high"),
     ("allowed_service_accounts", ["trainer"], {}, {"service_account": "trainer"}, "which gives the account `default`"),
@@ -110,8 +110,8 @@ def test_claims_are_listed(tmp_path: Path) -> None:
     [
         (["--log-driver", "none"], None),
         (["--network", "x", "--env", "A=b"], None),
-        (["--log-opt", "max-size=1m"], "--log-opt is stated"),
-        (["--volume", "/data/x:/x"], "--volume is stated"),
+        (["--log-opt", "max-size=1m"], "--log-opt is set"),
+        (["--volume", "/data/x:/x"], "--volume is set"),
     ],
 )
 def test_extra_args_are_listed(tmp_path: Path, flags: list[str], said: str | None) -> None:
@@ -177,7 +177,7 @@ def test_leaves_of_a_compose_patch_are_listed(tmp_path: Path) -> None:
 def test_required_fields(tmp_path: Path, name: str, sets: str) -> None:
     """Stated by anybody: the job, --set, a default."""
     (only,) = refusals(tmp_path, {"required": [name]})
-    assert only == f"TL153 {name} is not stated, and the policy requires it (trainlaunch-policy.yaml:2)"
+    assert only == f"TL153 {name} is not set, and the policy requires it (trainlaunch-policy.yaml:2)"
     check_plan(plan_under(tmp_path, {"required": [name]}, sets))
     field, _, value = sets.partition("=")
     outer, _, inner = field.rpartition(".")
@@ -193,8 +193,8 @@ def test_a_required_field_must_be_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ceiling", "good", "said"),
     [
-        ({"cpus": 4}, {"resources": {"cpus": 4}}, "resources.cpus is not stated, and the policy's max.cpus is 4"),
-        ({"active_deadline": "2h"}, {"active_deadline": "90m"}, "active_deadline is not stated, and the policy's max"),
+        ({"cpus": 4}, {"resources": {"cpus": 4}}, "resources.cpus is not set, and the policy's max.cpus is 4"),
+        ({"active_deadline": "2h"}, {"active_deadline": "90m"}, "active_deadline is not set, and the policy's max"),
     ],
 )
 def test_ceilings_of_what_must_be_stated(

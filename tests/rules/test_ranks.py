@@ -106,6 +106,6 @@ def test_workers_of_all_loaders_and_ranks_are_counted_against_the_cpus(tmp_path:
     five = {"batch_size": 4, "num_workers": 8, "sample": sample, "loaders": {each: {} for each in "abcde"}}
     plan = plan_with(tmp_path, command=["python", "train.py"], **fields, data_loader=five)
     (found,) = [each for each in check_plan(plan) if each.code == "TL206"]
-    assert "320 DataLoader workers (8 ranks, 5 loaders alive together) share resources.cpus 96" in found.message
+    assert "320 DataLoader workers (8 ranks, 5 loaders alive together) exceed resources.cpus 96" in found.message
     two = {**five, "loaders": {"train": {}, "val": {}}}
     assert "TL206" not in codes_of(plan_with(tmp_path, command=["python", "train.py"], **fields, data_loader=two))

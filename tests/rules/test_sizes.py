@@ -91,9 +91,9 @@ def test_a_stated_size_for_the_first_of_several_loaders_in_turn_is_a_warning(tmp
     spec = loader(batch_size=256, loaders={"train": {}, "val": {}}, loaders_run="in_turn")
     plan = plan_with(tmp_path, data_loader={**spec, "multiprocessing_context": context}, shm_size="400Mi")
     (found,) = (each for each in check_plan(plan) if each.code == "TL210")
-    assert found.message.startswith("shm_size 400Mi holds the largest loader alone (384 MiB), and all of them in turn")
+    assert found.message.startswith("shm_size 400Mi is too small for all loaders in turn: ")
     assert found.why is not None
-    assert "may fail as soon as the second loader starts" in found.why
+    assert "may fail once the second loader starts" in found.why
     assert ("inherit" in found.why) is (context == "fork")
 
 
@@ -126,7 +126,7 @@ def test_half_a_cpu_is_said_as_it_is_stated(tmp_path: Path) -> None:
     """Rounding is ours: nobody finds `resources.cpus 1` in the job file."""
     plan = plan_with(tmp_path, resources={"cpus": 0.5}, data_loader={"num_workers": 8, "collate": "none"})
     (said,) = [each.message for each in check_plan(plan) if each.code == "TL206"]
-    assert said.endswith("share resources.cpus 0.5")
+    assert said.endswith("exceed resources.cpus 0.5")
 
 
 SERVED: dict[str, Any] = {

@@ -124,14 +124,14 @@ class KeeperContract(KeeperBasics):
         os.kill(first, signal.SIGKILL)
         until(lambda: status_of(trainlaunch, job)["keeper"] is None)
         told = trainlaunch("status", job).stdout
-        assert "keeper     none on this host, so restart.max_attempts 2 is off" in told
-        assert f"`trainlaunch attach {job_name}` takes it over" in told
+        assert "supervisor none on this host, so restart.max_attempts 2 is off" in told
+        assert f"`trainlaunch attach {job_name}` starts one" in told
         attached = start("attach", job)
         read_until(attached, b"try\n")
         attached.send_signal(signal.SIGINT)
         code, _, err = ended(attached)
         assert (code, f"trainlaunch down {job_name}" in err) == (130, True)
-        assert "keeps the run from now on" in err
+        assert "supervises the run from now on" in err
         second = status_of(trainlaunch, job)["keeper"]["pid"]
         assert second not in {first, attached.pid}
         again = start("attach", job)

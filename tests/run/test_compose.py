@@ -276,7 +276,7 @@ def test_a_foreign_container_of_a_nodes_name_is_left_alone(
     try:
         done = trainlaunch("up", str(make_nodes("exit 0")))
         assert done.returncode == 125
-        assert f"error[TL506]: the container name {job_name}-1 is held by something" in done.stderr
+        assert f"error[TL506]: the container name {job_name}-1 is taken by something" in done.stderr
         assert inspected(foreign)["Name"] == f"/{job_name}-1"
         assert (containers_of(job_name), networks_of(job_name)) == ([], [])
     finally:

@@ -60,7 +60,7 @@ def test_up_refuses_a_gpu_that_a_running_job_has_and_says_what_is_free(
     job = make_job(resources={"cpus": 1, "memory": "256Mi", "gpus": 2}, command=["true"], name="another")
     done = trainlaunch("up", "--detach", str(job), "--set", "env.A=b c")
     assert done.returncode == 125
-    assert f"error[TL531]: GPU 0 of this machine is held by {name}" in done.stderr
+    assert f"error[TL531]: GPU 0 of this host is used by {name}" in done.stderr
     words = pasted(done.stderr)
     assert words == ["trainlaunch", "up", "--detach", str(job), "--set", "env.A=b c", "--set", "resources.gpus=[1,3]"]
     free = trainlaunch(*words[1:])

@@ -219,7 +219,7 @@ REFUSED = {
     ("kubernetes", "bind"): "target_overrides.kubernetes.mounts: [{type: pvc, source: src, target: /m}]",
     ("kubernetes", "volume"): "target_overrides.kubernetes.mounts: [{type: pvc, source: data, target: /m}]",
     **{
-        ("local", each): "state this host's own paths in target_overrides.local, with mounts: []"
+        ("local", each): "set this host's own paths in target_overrides.local, with mounts: []"
         for each in ("bind", "volume", "tmpfs", "scratch", "pvc", "config")
     },
 }

@@ -121,7 +121,7 @@ def test_workers_that_nobody_planned_are_told(trainlaunch: Runs, torch_job: Call
     sample = {"num_workers": 0, "batch_size": 4, "sample": [{"shape": [1], "dtype": "float32"}]}
     done = trainlaunch("up", torch_job({"data_loader": sample}))
     assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
-    assert "2 DataLoader workers run and 0 were planned" in done.stderr
+    assert "found 2 DataLoader workers, planned 0" in done.stderr
 
 
 EPOCHS = """

@@ -182,7 +182,7 @@ def test_a_foreign_container_of_that_name_is_left_alone(
     try:
         done = trainlaunch("up", str(make_job()))
         assert done.returncode == 125
-        assert f"error[TL506]: the container name {job_name} is held by something" in done.stderr
+        assert f"error[TL506]: the container name {job_name} is taken by something" in done.stderr
         assert inspected(foreign)["Name"] == f"/{job_name}"
     finally:
         docker("rm", foreign)

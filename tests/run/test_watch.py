@@ -146,7 +146,7 @@ def test_more_workers_than_planned_are_said_once(watch: tuple[ShmWatch, list[str
     for workers in (5, None, 5, 5):
         watcher.take(reading(0, workers=workers))
     assert len(said) == 1
-    assert said[0].startswith("5 DataLoader workers run and 2 were planned")
+    assert said[0].startswith("found 5 DataLoader workers, planned 2")
 
 
 def test_fewer_workers_are_said_at_the_end_only_if_it_ran_long_enough(watch: tuple[ShmWatch, list[str]]) -> None:
@@ -156,7 +156,7 @@ def test_fewer_workers_are_said_at_the_end_only_if_it_ran_long_enough(watch: tup
         watcher.take(reading(0, workers=0))
     assert watcher.fewer_workers() == ""
     watcher.take(reading(0, workers=1))
-    assert watcher.fewer_workers().startswith("1 DataLoader workers were seen at most and 2 were planned")
+    assert watcher.fewer_workers().startswith("saw at most 1 DataLoader worker, planned 2")
     watcher.take(reading(0, workers=2))
     assert watcher.fewer_workers() == ""
 

@@ -271,7 +271,7 @@ def test_a_patch_says_which_kinds_it_is_for(tmp_path: Path, kind: str) -> None:
 def test_requests_and_limits_are_named_as_fields(tmp_path: Path) -> None:
     """Not as a value of ours."""
     (message,) = said(tmp_path, "kubernetes", added(f"{TRAIN}/resources/requests/memory", "1Gi", "replace"))
-    assert message.endswith("changes requests or limits, which a rendering keeps alike")
+    assert message.endswith("changes requests or limits, which a rendered file keeps alike")
 
 
 DEFINITIONS = json.loads(

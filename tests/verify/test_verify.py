@@ -44,7 +44,7 @@ def flags_of(script: str) -> list[str]:
     start = script.index("exec docker run \\\n") + len("exec docker run \\\n")
     end = script.index("    --entrypoint")
     flags = re.findall(rf" --[a-z-]+(?: (?:{VALUE}))?(?=[ \n])", script[start:end])
-    assert "".join(flags).split() == script[start:end].replace("\\\n", "").split(), "the flags are all of the text"
+    assert "".join(flags).split() == script[start:end].replace("\\\n", "").split(), "the flags are all of the file"
     return flags
 
 
@@ -383,4 +383,4 @@ def test_messages_name_both_sides() -> None:
     """The message says what the text says and what the plan says."""
     plan = job_plan("minimal", "docker")
     found = refusals(plan, render(plan).replace("--shm-size 8192m", "--shm-size 64m"))
-    assert found == ["TL902 the docker text says shm_size 67108864, the plan says 8589934592"]
+    assert found == ["TL902 the rendered docker file says shm_size 67108864, the plan says 8589934592"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 
@@ -16,6 +17,8 @@ _INTRODUCTION = """\
 `trainlaunch COMMAND --help` prints the same in a terminal. `trainlaunch --version` prints the version.
 [exit-codes.md](exit-codes.md) explains the exit codes, [json.md](json.md) the JSON documents.
 """
+
+_CODE = re.compile(r"[,;] (?=\d)")  # what stands between two codes of a usage
 
 
 def command_line_markdown() -> str:
@@ -35,7 +38,7 @@ def _section(verb: str, summary: str) -> str:
     rows = list(_rows(usage.arguments))
     table = ["| argument | meaning |", "|---|---|", *rows, ""] if rows else []
     examples = ["```text", *usage.examples, "```", ""]
-    codes = f"Exit codes: {usage.exit_codes}.\n"
+    codes = "\n".join(["Exit codes:", "", *(f"- {each}" for each in _CODE.split(usage.exit_codes)), ""])
     return "\n".join([f"## {verb}", "", f"{summary[:1].upper()}{summary[1:]}.", "", *examples, *table, codes])
 
 

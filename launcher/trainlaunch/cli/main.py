@@ -66,12 +66,12 @@ def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
     ours = OTHERS_VERBS.get(verb)
     swapped = next((each for each in VERBS if sorted(each) == sorted(verb)), None)
     nearest = swapped or closest(verb, VERBS, cutoff=0.76)  # `hint` is no misspelt `lint`
-    fix = f"write {nearest}" if nearest else "`trainlaunch --help` lists the verbs"
+    fix = f"write {nearest}" if nearest else "`trainlaunch --help` lists the commands"
     fix = f"write trainlaunch {ours}" if ours else fix
     stated = next((word for word in words if word in VERBS), None)
     if words[0].startswith("-") and stated:
-        fix = f"write the verb first: trainlaunch {stated} …"
-    _say_all([Diagnostic("TL117", f"trainlaunch has no verb {verb}", fix)], streams)
+        fix = f"write the command first: trainlaunch {stated} …"
+    _say_all([Diagnostic("TL117", f"trainlaunch has no command {verb}", fix)], streams)
     return EXIT_USAGE
 
 
@@ -192,11 +192,11 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
         description="Makes a PyTorch job start right: alone, in a container, and on a cluster.",
         epilog="examples:\n  trainlaunch run -- python train.py\n  trainlaunch init train.py --write-to job.yaml\n"
         "  trainlaunch up job.yaml\n  trainlaunch render job.yaml --target kubernetes\n\n"
-        "`trainlaunch VERB --help` tells a verb's options and exit codes.",
+        "`trainlaunch COMMAND --help` shows a command's options and exit codes.",
         formatter_class=formatter,
     )
     parser.add_argument("--version", action="version", version=f"trainlaunch {__version__}")
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", dest="verb", required=True)
     chosen: _Parser | None = None
     for name, summary in VERBS.items():
         if module is None or name != verb:

@@ -55,8 +55,8 @@ def changed_after_proof(built: str, renderings: Iterable[Checked]) -> Iterator[D
     pairs = [(each, _origin(each, known)) for each in found]
     ours = [(each, origin) for each, origin in pairs if origin is not None or each.job]
     if not ours:
-        message = f"stdin holds {counted(len(found), 'object')}, and none is of a rendering that was found"
-        raise UsageError([Diagnostic("TL124", message, "name the folder of the renderings: `check - k8s/`")])
+        message = f"stdin holds {counted(len(found), 'object')}, and none comes from a rendered file that was found"
+        raise UsageError([Diagnostic("TL124", message, "name the folder of the rendered files: `check - k8s/`")])
     for each, origin in ours:
         if origin is None:
             yield _unknown(each)
@@ -98,8 +98,9 @@ def _differences(built: _Object, origin: _Object) -> Iterator[Diagnostic]:
         yield Diagnostic(
             CODE,
             f"{built.kind} {built.name} differs in {number} from {origin.path}: {'; '.join(lines)}",
-            "state it in the job file, target_overrides, a policy, --set or patches: verified, and in the name",
-            why="an overlay changed it after the rendering was read back, and the hash in its name does not know it",
+            "set it in the job file, target_overrides, a policy, --set or patches: verified, and in the name",
+            why="an overlay changed it after the rendered file was read back, and the hash in its name does not know "
+            "it",
             severity=severity,
             span=Span(str(origin.path), 1, 1, 1, 1),
         )
@@ -118,7 +119,7 @@ def _shown(value: object) -> str:
 def _unknown(built: _Object) -> Diagnostic:
     return Diagnostic(
         CODE,
-        f"{built.kind} {built.name} is of job {built.job}, and no rendering that was found holds it",
-        "name the folder of its rendering too: `check - k8s/`",
+        f"{built.kind} {built.name} is of job {built.job}, and no rendered file that was found holds it",
+        "name the folder of that file too: `check - k8s/`",
         why="what is applied was never read back",
     )

@@ -223,7 +223,7 @@ def _is_job_above(path: Path, job: Path) -> bool:
 def _refused(path: Path, header: Header, job: str, reach: Reach) -> Diagnostic | None:
     """Return why the job isn't even read, or None."""
     if not is_rendered(header.target):
-        return bad_header(path, f"it names the target {header.target}, which has no text", line=header.line)
+        return bad_header(path, f"it names the target {header.target}, which renders no file", line=header.line)
     if header.format > RENDERING_FORMAT:
         return of_newer_format(path, header)
     if not reach.holds(Path(job), path) and not _is_job_above(path, Path(job)):

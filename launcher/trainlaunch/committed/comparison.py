@@ -84,8 +84,9 @@ def rendered_with_force(path: Path, header: Header, job: str) -> Diagnostic:
     return Diagnostic(
         "TL121",
         f"{path} was rendered with --force, which is no option any more",
-        f"run `{command}`; state the shm_size that it asks for, where it does",
-        why="the preflight stops a job whose shm_size is below its need with 78, before the first line of training",
+        f"run `{command}`; set the shm_size that it asks for, where it does",
+        why="the preflight stops a job whose shm_size is below its one-epoch peak with 78, before the first line of "
+        "training",
         span=line_span(path, header.line),
     )
 
@@ -97,7 +98,7 @@ def job_file_missing(path: Path, header: Header, job: str) -> Diagnostic:
         f"the job file {job}, which {path} was rendered from, does not exist",
         f"render it again with `trainlaunch render JOB --target {header.target} --write-to {path.parent}`, "
         "or delete it",
-        why="the header names it as seen from the rendering's own folder; one of the two was moved or deleted",
+        why="the header names it as seen from the rendered file's own folder; one of the two was moved or deleted",
         span=line_span(path, header.line),
     )
 
@@ -106,7 +107,7 @@ def bad_header(path: Path, reason: str, *, line: int = 1) -> Diagnostic:
     """Return the error for a header that says nothing usable, at its line."""
     return Diagnostic(
         "TL121",
-        f"{path} looks like a rendering and can't be compared: {reason}",
+        f"{path} looks like a rendered file and can't be compared: {reason}",
         "render it again with `trainlaunch render JOB --target TARGET --write-to DIR`, or delete it",
         why="its header says which job file, target and options it was made from",
         span=line_span(path, line),
@@ -145,7 +146,7 @@ def differs(checked: Checked, text: str, now: str) -> Diagnostic:
         "TL120",
         f"{checked.path} is not what {checked.job} renders now for {checked.target}, from line {line + 1} on",
         "run `trainlaunch check --fix`, and review what it changes",
-        why="the job file, its lock, its policy, trainlaunch or the rendering was changed, and the others were not",
+        why="the job file, its lock, its policy, trainlaunch or the rendered file was changed, and the others were not",
         span=Span(str(checked.path), line + 1, 1, line + 1, len(have[line]) + 1),
     )
 
@@ -160,7 +161,7 @@ def no_rendering(path: Path) -> Diagnostic:
     """Return the error for a named file without a header."""
     return Diagnostic(
         "TL124",
-        f"{path} is not a rendering of trainlaunch",
+        f"{path} is not a file that trainlaunch rendered",
         "name a file that `trainlaunch render` wrote, or a folder of them",
         why=f"no line of its first {HEAD} bytes starts with `# Rendered by trainlaunch from`",
     )
@@ -187,9 +188,9 @@ def without_header(path: Path) -> Diagnostic | None:
     where = f"has its header in line {line}" if below >= 0 else "has no header"
     return Diagnostic(
         "TL155",
-        f"{path} looks like a rendering and {where}; it is compared with nothing",
+        f"{path} looks like a rendered file and {where}; it is compared with nothing",
         "render it again with `trainlaunch render JOB --target TARGET --write-to DIR --overwrite`, or delete it",
-        why="the first lines of a rendering say which job file, target and options it was made from",
+        why="the first lines of a rendered file say which job file, target and options it was made from",
         span=Span(str(path), line, 1, line, 1),
     )
 
@@ -236,7 +237,7 @@ def not_rendered(paths: Iterable[Path], found: Iterable[Checked], reach: Reach) 
         if os.path.realpath(path) not in rendered:
             yield Diagnostic(
                 "TL157",
-                f"{path} is a job file, and no rendering here was made from it",
+                f"{path} is a job file, and no rendered file here was made from it",
                 f"run `trainlaunch render {path} --write-to DIR`, or delete it",
                 why="--all-rendered asks for one of each",
                 span=Span(str(path), 1, 1, 1, 1),

@@ -101,11 +101,11 @@ def _path(spec: JobSpec, asked: RenderOptions) -> Path | None:
 
 def _nowhere(job: Path, target: str) -> Diagnostic:
     if not is_rendered(target):
-        fix = "name a target with a text by --target, or in a policy as render: {targets: [kubernetes]}"
-        return Diagnostic("TL401", f"{job}: target {target} has no rendering", fix)
+        fix = "name a target that renders a file by --target, or in a policy as render: {targets: [kubernetes]}"
+        return Diagnostic("TL401", f"{job}: target {target} renders no file", fix)
     return Diagnostic(
         "TL118",
-        f"nothing says where the rendering of {job} for {target} belongs",
+        f"nothing says where the rendered file of {job} for {target} belongs",
         'add --write-to DIR, or to a policy: render: {path: "{target}/{file}"}',
         why="several jobs are written as files, each to a path of its own",
     )

@@ -179,7 +179,7 @@ def _with_workers(
     for decision in decisions:
         if decision.kind in {"option", "override"} and decision.passed:
             fix = f"leave out --workers, or write {decision.name}{workers} in the command"
-            told = f"the command itself states {decision.name.rstrip('= ')} {decision.number}, and --workers {workers}"
+            told = f"the command itself sets {decision.name.rstrip('= ')} {decision.number}, and --workers {workers}"
             raise UsageError([Diagnostic("TL118", told, fix, why="the command's words arrive as they are")])
         if decision.kind == "option":
             name, joined = decision.name.rstrip("= "), decision.name.endswith("=")

@@ -170,7 +170,7 @@ def _resources(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
     }
     missing = [words[name] for name, value in stated.items() if value is None]
     if missing:
-        yield from comment_lines(f"resources not stated: {', '.join(missing)}. Kubernetes requires cpus and memory.")
+        yield from comment_lines(f"resources not set: {', '.join(missing)}. Kubernetes requires cpus and memory.")
 
 
 def resource(name: str, value: str) -> str:
@@ -231,7 +231,7 @@ def _started_ranks(asked: DraftOptions, facts: ScriptFacts) -> Iterator[str]:
         yield from comment_lines(
             "Ray's workers are those ranks where the script starts Ray in this container; a cluster has them "
             "elsewhere, where this file doesn't reach. Ray also keeps objects in /dev/shm, by default up to 30 % of "
-            "the memory: shm_extra: [{name: ray}] makes room for that. With ray.init(object_store_memory=…) state size "
+            "the memory: shm_extra: [{name: ray}] makes room for that. With ray.init(object_store_memory=…) set size "
             "there too, a tenth more."
         )
 

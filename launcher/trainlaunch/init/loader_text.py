@@ -26,7 +26,7 @@ _OF_WORKERS = frozenset({"prefetch_factor", "persistent_workers", "timeout"})
 _CONTEXTS = {"fork", "spawn", "forkserver"}
 _FIELD = re.compile(r"^# (?=[a-z_]+: )")  # in a block that is all comments, fields lose theirs and words keep it
 _SAMPLE = (
-    "# The tensors of one sample, after padding and without the batch, size /dev/shm. Until they are stated it is half",
+    "# The tensors of one sample, after padding and without the batch, size /dev/shm. Until they are set it is half",
     "# of the memory limit, or 8 GiB; `trainlaunch probe` measures them on the script itself.",
     "# sample: [{shape: [3, 224, 224], dtype: float32}, {shape: [], dtype: int64}]",
 )
@@ -143,7 +143,7 @@ def _lines(loader: Loader, *, workers_certain: bool | None) -> Iterator[DraftLin
         if workers_certain is False:
             yield DraftLine("num_workers", "1", f"{words}; so few CPUs would get 0")
         else:
-            words = f"{words}; a CPU-only job with fewer than 4 CPUs gets 0 workers: state num_workers: 1 there"
+            words = f"{words}; a CPU-only job with fewer than 4 CPUs gets 0 workers: set num_workers: 1 there"
             yield DraftLine("", None, words)
 
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from trainlaunch.repository.git import GitFailed, git_files
 from trainlaunch.repository.root import is_private
 from trainlaunch.sanitize import shorten
-from trainlaunch.units import KIB, human_size
+from trainlaunch.units import KIB, counted, human_size
 
 MAX_BYTES = 900 * KIB  # the API server takes 1 MiB with all that stands around the files
 MAX_FILES = 2000  # each stands in the pod's own object too, by key and path
 _LEFT_OUT = frozenset({".git", "__pycache__"})  # of a folder that git doesn't know; each run would change it
-_ELSEWHERE = "build the code into the image, or copy it to a claim and mount that (type: pvc)"
+_ELSEWHERE = "build the code into the image, or copy it to a PVC and mount that (type: pvc)"
 WHOLE = "write the folder that holds the job's code"
 
 
@@ -174,7 +174,8 @@ class _Files:
         named = ", ".join(f"{shorten(each)} {human_size(sizes[each])}" for each in largest)
         most = f"{human_size(MAX_BYTES)} in {MAX_FILES} files"
         raise CodeRefused(
-            f"{shorten(self._source)} has {human_size(total)} in {len(sizes)} files, and a ConfigMap holds {most}",
+            f"{shorten(self._source)} has {human_size(total)} in {counted(len(sizes), 'file')}, and a ConfigMap "
+            f"holds {most}",
             _ELSEWHERE,
             f"the code goes into a ConfigMap, and a cluster keeps none over 1 MiB; the largest files are {named}",
         )

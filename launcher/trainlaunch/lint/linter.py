@@ -191,7 +191,7 @@ def _too_long(name: str, text: str) -> Linted:
     """Return what is said of a text that is too long to be judged, if it may be of a kind that is read."""
     if not may_hold(name, text):
         return Linted(name, "", None)
-    why = f"it has more than {MAX_CHARACTERS // 1000} kB, as texts of programs have"
+    why = f"it has more than {MAX_CHARACTERS // 1000} kB, as files of programs have"
     return Linted(name, "", "file", (not_judged(name, why, "split it, or name it in .gitignore"),))
 
 
@@ -200,7 +200,7 @@ def _broken(read: UnreadableText) -> TextFinding:
         whose = "this Python" if read.kind == TRAINING_SCRIPT else "its reader"
         diagnostic = Diagnostic(
             "TL393",
-            f"not judged: {whose} can't read the {read.kind} text: {read.message}",
+            f"not judged: {whose} can't read the {read.kind} file: {read.message}",
             "judge it by its own reader, or name it in .gitignore",
             severity=Severity.INFO,
             span=read.span,
@@ -209,7 +209,7 @@ def _broken(read: UnreadableText) -> TextFinding:
     return TextFinding(
         Diagnostic(
             "TL393",
-            f"the {read.kind} text can't be read: {read.message}",
+            f"the {read.kind} file can't be read: {read.message}",
             "correct this line; the file's own reader stops here too",
             span=read.span,
         ),
@@ -226,7 +226,7 @@ def _template(name: str, text: str) -> TextFinding:
         Diagnostic(
             "TL394",
             "a template can't be judged before it is rendered",
-            f"pipe the rendered text: {rendering_command(name, text)} | trainlaunch lint -",
+            f"pipe the rendered file: {rendering_command(name, text)} | trainlaunch lint -",
             severity=Severity.INFO,
             span=Span(name, 1, 1, 1, 1),
         ),

@@ -25,7 +25,7 @@ def start_method_derivation(job: JobSpec) -> str:
     if origin.kind == "default":
         return "assumed: it is forkserver from Python 3.14 on, and spawn in ranks of mp.spawn"
     if origin.kind != KIND or measured is None:
-        return "stated"
+        return "set"
     python = measured.python
     if python is not None and origin.span == python.span:
         return f"the default of the image's Python {python.version}"

@@ -228,7 +228,7 @@ def _size(job: JobSpec, bounds: _Bounds, ranks: int, *, unsized: bool) -> Derive
     `unsized`: no sample says what a batch takes.
     """
     if job.shm_size is not None:
-        return Derived(job.shm_size, "stated", str(job.origin("shm_size")))
+        return Derived(job.shm_size, "set", str(job.origin("shm_size")))
     if not job.data_loader.loaders:
         return _size_without_loaders(job, ranks, bounds.worst_case)
     memory = job.resources.memory
@@ -243,22 +243,19 @@ def _size(job: JobSpec, bounds: _Bounds, ranks: int, *, unsized: bool) -> Derive
     floor = max(LEAST_SHM, min(FLOOR, memory // 2) if memory else FLOOR)
     tight = memory is not None and bounds.worst_case > memory // 2
     wanted = bounds.multi_epoch if tight else bounds.worst_case
-    lasting = f"multi_epoch {human_size(bounds.multi_epoch)}"
+    bound = "multi-epoch peak" if tight else "upper bound"
+    lasting = f"multi-epoch peak {human_size(bounds.multi_epoch)}"
     larger = _for_larger_batches(job, wanted)
     if floor < larger > wanted:
-        reason = f"{'multi_epoch' if tight else 'worst_case'} {human_size(wanted)} × 1.5, since batches vary in size"
+        reason = f"{bound} {human_size(wanted)} × 1.5, since batches vary in size"
         return Derived(round_up(larger, MIB), reason, origin)
     if wanted <= floor:
-        reason = (
-            f"the floor min(2 GiB, memory/2), above {'multi_epoch' if tight else 'worst_case'} {human_size(wanted)}"
-        )
+        reason = f"minimum size min(2 GiB, memory/2), above {bound} {human_size(wanted)}"
     elif tight:
-        reason = (
-            f"{lasting}; worst_case {human_size(bounds.worst_case)} is over half of resources.memory, so no reserve"
-        )
+        reason = f"{lasting}; upper bound {human_size(bounds.worst_case)} is over half of resources.memory"
     else:
         nccl = " + NCCL" if nccl_of_a_rank(job, ranks) else ""
-        reason = f"worst_case: {lasting} + one storage per worker + 64 KiB pages{nccl}"
+        reason = f"upper bound: {lasting} + one storage per worker + 64 KiB pages{nccl}"
     return Derived(round_up(max(wanted, floor), MIB), reason, origin)
 
 
@@ -281,6 +278,6 @@ def _under_ceiling(job: JobSpec, size: Derived) -> Derived:
         return size
     return Derived(
         most.value // MIB * MIB,
-        f"capped by the policy's max.shm_size; {format_size(size.value)} = {size.derivation}",
+        f"limited by the policy's max.shm_size; {format_size(size.value)} = {size.derivation}",
         str(Origin("policy", most.span)),
     )

@@ -13,7 +13,7 @@ def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
     """Return the sum behind `shm.need`."""
     alive = _alive(shm)
     batches = "; ".join(
-        f"{each.name}: ({counted(each.workers, 'worker')}·{each.prefetch_factor} + {each.batches_held} held)"
+        f"{each.name}: ({counted(each.workers, 'worker')}·{each.prefetch_factor} + {each.batches_held} in use)"
         f"·{human_size(each.unit)} + {counted(semaphores(each.workers), 'page')}"
         for each in alive
     )
@@ -36,18 +36,20 @@ def multi_epoch_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
     """Return the sum behind `shm.multi_epoch`."""
     alive, forked = _alive(shm), job.data_loader.multiprocessing_context == "fork"
     if not alive or not (forked or shm.in_turn):
-        return "need: nothing is inherited"
+        return "one-epoch peak: nothing is inherited"
     kept = "; ".join(f"{each.name}: {each.batches_kept}·{human_size(each.unit)}" for each in alive)
     pages = counted(sum(semaphores(each.workers) for each in alive), "page")
     if not shm.in_turn:
         inherited = f"[{kept}, {pages}] that workers of later epochs inherit"
-        return f"need + {f'{ranks} ranks × ' * (ranks > 1)}{inherited}"
+        return f"one-epoch peak + {f'{ranks} ranks × ' * (ranks > 1)}{inherited}"
     twice = "2 × " if any(each.persistent for each in alive) else ""
     if forked:
-        held = f"{twice}[{kept}] that loops hold and workers inherit"
+        held = f"{twice}[{kept}] that loops still use and workers inherit"
     else:
-        held = f"what the other loops hold of [{kept}]"
-    return f"{f'{ranks} ranks × ' * (ranks > 1)}(the largest loader + {held} + {pages}), and what else need counts"
+        held = f"what the other loops still use of [{kept}]"
+    return (
+        f"{f'{ranks} ranks × ' * (ranks > 1)}(the largest loader + {held} + {pages}) + all else of the one-epoch peak"
+    )
 
 
 def _alive(shm: SharedMemory) -> list[LoaderNeed]:

@@ -63,7 +63,7 @@ def alike(threads: tuple[tuple[str, Derived], ...]) -> dict[Derived, list[str]]:
 def _own_value(job: JobSpec, name: str) -> Derived | None:
     """Return the job's own setting, which wins."""
     text, origin = job.env.get(name, ""), job.origin(f"env.{name}")
-    how = "the fastest that `trainlaunch tune` found" if origin.kind == KIND else "stated"
+    how = "the fastest that `trainlaunch tune` found" if origin.kind == KIND else "set"
     return Derived(int(text), how, str(origin)) if text.isascii() and text.isdecimal() else None
 
 
@@ -78,7 +78,7 @@ def cpu_workers(job: JobSpec, ranks: int) -> Derived:
     cpus = whole_cpus(job)
     if cpus is None:
         origin = job.origin("data_loader.max_workers")
-        return Derived(most, "max_workers, since resources.cpus is not stated; the preflight lowers it", str(origin))
+        return Derived(most, "max_workers, since resources.cpus is not set; the preflight lowers it", str(origin))
     origin = job.origin("resources.cpus")
     if job.resources.gpus:
         value = min(most, max(1, cpus // ranks))
@@ -130,7 +130,7 @@ def _under_ceiling(job: JobSpec, allowed: Derived) -> Derived:
         return allowed
     return Derived(
         most.value,
-        f"capped by the policy's max.num_workers; {allowed.value} = {allowed.derivation}",
+        f"limited by the policy's max.num_workers; {allowed.value} = {allowed.derivation}",
         str(Origin("policy", most.span)),
     )
 
@@ -150,4 +150,4 @@ def _fits(job: JobSpec, ranks: int, count: int, size: int) -> bool:
 
 def _stated(job: JobSpec) -> Derived:
     loader = job.data_loader.loaders[0]
-    return Derived(loader.num_workers or 0, "stated", str(job.origin(job.loader_field(loader.name, "num_workers"))))
+    return Derived(loader.num_workers or 0, "set", str(job.origin(job.loader_field(loader.name, "num_workers"))))

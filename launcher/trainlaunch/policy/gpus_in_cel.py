@@ -85,7 +85,7 @@ def gpu_rules(most: int) -> Iterator[Rule]:
         f"one container of a pod may ask for GPUs, under one name, and for at most {most}",
     )
     for giver, pods, gives_none in _GIVERS:
-        yield Rule(each_of(gives_none, pods), f"{giver}, which no ceiling counts")
+        yield Rule(each_of(gives_none, pods), f"{giver}, which no limit counts")
 
 
 def counted_gpus(containers: str) -> str:

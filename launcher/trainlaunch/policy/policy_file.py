@@ -144,7 +144,7 @@ def _givable(node: MappingNode, path: str, type_: Type, report: Report) -> Mappi
             report.add(
                 "TL104",
                 node.items[name][0],
-                message=f"{path} can't give {name}; each job states its own",
+                message=f"{path} can't give {name}; each job sets its own",
                 fix=f"delete {name}",
             )
     return node._replace(items={name: each for name, each in node.items.items() if name not in never})
@@ -158,7 +158,7 @@ def _check_version(requires: object, root: MappingNode, report: Report) -> None:
     too_new = any(_numbers(each) <= version for each in own if each.startswith("<"))
     if too_old or too_new:
         older = "an older one would not know all that the policy asks, and pass what it forbids"
-        newer = "a newer one may decide other sizes, and give renderings other names"
+        newer = "a newer one may decide other sizes, and give rendered files other names"
         report.add(
             "TL151",
             root.items["requires"][1],

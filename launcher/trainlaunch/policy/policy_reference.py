@@ -1,4 +1,4 @@
-"""The reference of a policy file, written from its table of fields: the table of docs/policy.md and the JSON Schema."""
+"""The reference of a policy file, from its table of fields: the table of docs/policy-fields.md and the JSON Schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainlaunch.policy.fields import OVERRIDE_OF_POLICY, POLICY_FILE
 
 
 def policy_markdown() -> str:
-    """Return the table of a policy's fields, for docs/policy.md."""
+    """Return the table of a policy's fields, for docs/policy-fields.md."""
     cells = (
         (f"`{path}`", type_words(field.type), field.default_text, field.meaning) for path, field in rows(POLICY_FILE)
     )

@@ -192,7 +192,7 @@ def _volumes(policy: Policy) -> Iterator[Rule]:
         claim = "v.?persistentVolumeClaim.?claimName"
         named = f"(!{claim}.hasValue() || {claim}.value() in {json.dumps(allowed.values)})"
         within = f"v.all(k, k in {json.dumps(sorted(POD_VOLUMES))}) && {named}"
-        yield Rule(each_of(every % within, "held"), f"claims are {', '.join(allowed.values)}")
+        yield Rule(each_of(every % within, "held"), f"PVCs are {', '.join(allowed.values)}")
     for allowed in policy.allowed.get("allowed_host_paths", ()):
         folders = json.dumps([absolute(allowed.span.file, each).rstrip("/") for each in allowed.values])
         path = "v.hostPath.path"

@@ -134,7 +134,7 @@ def _operated(plan: LaunchPlan, documents: Documents, operation: Operation) -> t
     index = next(_chosen(plan, documents, operation), None)
     if index is None:
         kinds = ", ".join(str(each.get("kind")) for each in documents)
-        raise JobFileRejected([_failed(operation, f"names the kind {operation.kind}, and the text has {kinds}")])
+        raise JobFileRejected([_failed(operation, f"names the kind {operation.kind}, and the file has {kinds}")])
     try:
         made = after(documents[index], operation)
     except PatchFailed as cause:
@@ -157,7 +157,7 @@ def _failed(operation: Operation, what: str) -> Diagnostic:
         "TL145",
         f"{operation.field} ({operation.op}) {what}",
         "correct it: `trainlaunch render` without the patch prints what it is applied to",
-        why="an operation that can't be done would leave a text that nobody asked for",
+        why="an operation that can't be done would leave a file that nobody asked for",
         span=operation.span,
         field=operation.field,
     )
@@ -166,9 +166,9 @@ def _failed(operation: Operation, what: str) -> Diagnostic:
 def _misedited(plan: LaunchPlan) -> Diagnostic:
     return Diagnostic(
         "TL902",
-        f"the {plan.target} text with the job's patch does not say what the patch makes of its values",
+        f"the rendered {plan.target} file with the job's patch does not say what the patch makes of its values",
         "report it with the job file",
-        why="a patched text is edited where the patch changes it, and then read back; this one would start another job",
+        why="a patched file is edited where the patch changes it, and then read back; this one would start another job",
     )
 
 

@@ -64,7 +64,7 @@ def read_header(text: str) -> Header | None:
         return None
     # The plain search first: a regular expression takes long to find nothing in a whole rendering.
     if text.find(" Rendered by ", first.end()) >= 0 and _FIRST_LINE.search(text, first.end()):
-        raise ValueError("it holds several renderings; keep one in each file")
+        raise ValueError("it holds several rendered files; keep one in each")
     block = re.compile(r"(?:(?:#|//) .*\n)*").match(text, first.start())
     said = block.group() if block else ""
     version, line = _FORMAT.search(said), _OPTIONS.search(said)
@@ -151,7 +151,7 @@ def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
     if any(each.needs_server_side for each in code_maps(plan).values()):
         yield "The code is large: `kubectl apply` takes it with --server-side alone."
     if plan.job.image_entrypoint is None:
-        yield "image_entrypoint is not stated: an ENTRYPOINT that the image has is not run."
+        yield "image_entrypoint is not set: an ENTRYPOINT that the image has is not run."
 
 
 def _given(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
@@ -170,12 +170,12 @@ def _only_up(plan: LaunchPlan) -> Iterator[str]:
     kind = job.kind
     attempts, ttl = job.max_attempts, job.ttl_after_finished
     if attempts > 1 and (kind is None or not kind.retries):
-        yield f"restart.max_attempts {attempts}: only `trainlaunch up` starts another attempt, this text runs one."
+        yield f"restart.max_attempts {attempts}: only `trainlaunch up` starts another attempt, this file runs one."
     if job.backoff is not None and kind is not None:
         yield f"restart.backoff {format_duration(job.backoff)} is not in effect: {kind.between_attempts}."
     if job.active_deadline is not None and kind is None and not plan.target_record.ends_at_deadline:
         yield f"active_deadline {format_duration(job.active_deadline)}: only `trainlaunch up` ends the job then."
     if job.healthcheck.stops and kind is None:
-        yield "healthcheck.on_unhealthy stop: only `trainlaunch up` stops the job then, this text reports it."
+        yield "healthcheck.on_unhealthy stop: only `trainlaunch up` stops the job then, this file reports it."
     if ttl is not None and (kind is None or not kind.removed_after_ttl):
         yield f"ttl_after_finished {format_duration(ttl)}: the next `trainlaunch up` after that removes its run."

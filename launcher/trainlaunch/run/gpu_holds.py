@@ -100,7 +100,7 @@ def _in_use(
     span = plan.job.span("resources.gpus")
     return Diagnostic(
         "TL531",
-        f"GPU {named} of this machine {'is' if len(taken) == 1 else 'are'} held by {who}",
+        f"GPU {named} of this host {'is' if len(taken) == 1 else 'are'} used by {who}",
         f"{fix}, or add --share-gpus",
         why="resources.gpus is what runs, and a count means the first GPUs; two jobs on one share its memory",
         span=span,
@@ -126,7 +126,7 @@ def _locked(say: Say, folder: Path | None = None) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > until:
-                    say(f"another process has held {path} for a minute; going on without it")
+                    say(f"another process has locked {path} for a minute; going on without it")
                     break
                 time.sleep(_POLL_SECONDS)
         yield

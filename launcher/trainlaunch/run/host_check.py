@@ -67,7 +67,7 @@ def _engine() -> Iterator[HostCheck]:
 
 def _no_runtime() -> Diagnostic:
     return Diagnostic(
-        NO_GPU, ("this machine has GPUs, and the engine can't give them to a container"), fix=INSTALL_TOOLKIT
+        NO_GPU, ("this host has GPUs, and the engine can't give them to a container"), fix=INSTALL_TOOLKIT
     )
 
 
@@ -85,7 +85,7 @@ def _gpus() -> Iterator[HostCheck]:
 def _shm() -> Iterator[HostCheck]:
     if not SHM.is_dir():
         fix = "run `sudo mount -t tmpfs -o mode=1777 tmpfs /dev/shm`"
-        yield HostCheck("/dev/shm", "missing", Diagnostic(NO_SHM, "this machine has no /dev/shm", fix=fix))
+        yield HostCheck("/dev/shm", "missing", Diagnostic(NO_SHM, "this host has no /dev/shm", fix=fix))
         return
     found = os.statvfs(SHM)
     size, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize

@@ -84,7 +84,7 @@ def main() -> None:
     if os.fork():  # so that it is nobody's child: who started it may live on and would have to reap it
         os._exit(0)
     held = hold(run)
-    os.write(1, KEPT if held is not None else b"another process of this host keeps that run")
+    os.write(1, KEPT if held is not None else b"another process of this host supervises that run")
     nothing = os.open(os.devnull, os.O_RDWR)
     for each in (0, 1, 2):
         os.dup2(nothing, each)
@@ -110,7 +110,7 @@ def keep(plan: LaunchPlan, run: str, held: RunLock) -> None:
             held.over = True
             remove_when_due(backend, plan, run)
     except LaunchError as lost:
-        kept.say(f"the keeper has ended: {lost}")
+        kept.say(f"the supervisor has ended: {lost}")
 
 
 def _nowhere(_: bytes) -> None:

@@ -180,10 +180,10 @@ def _kept_lines(containers: Sequence[ContainerInfo], kept: RunRecord, keeper: Ke
     if keeper is not None:
         attempts = f", restart.max_attempts {first.max_attempts}" if first.max_attempts > 1 else ""
         limits = "" if deadline is None else f", active_deadline {format_duration(deadline)}"
-        yield f"keeper     {keeper}{attempts}{limits}"
+        yield f"supervisor {keeper}{attempts}{limits}"
     elif first.run and (first.max_attempts > 1 or deadline is not None) and not all(each.ended for each in containers):
-        off = f"{not_kept(first.max_attempts, deadline)}; `trainlaunch attach {first.job}` takes it over"
-        yield f"keeper     none on this host, so {off}"
+        off = f"{not_kept(first.max_attempts, deadline)}; `trainlaunch attach {first.job}` starts one"
+        yield f"supervisor none on this host, so {off}"
     for message in kept.said()[-MOST_MESSAGES:]:
         yield from (f"said       {shown(line)}" for line in str(message).splitlines())
 

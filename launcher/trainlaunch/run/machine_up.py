@@ -152,7 +152,7 @@ def _detached(
     if problem:
         off = not_kept(plan.job.max_attempts, plan.job.active_deadline)
         again = f"`trainlaunch attach {plan.job.name}` tries again"
-        remarks = (*remarks, f"no process keeps it, so {off}: {problem}; {again}")
+        remarks = (*remarks, f"no supervisor runs, so {off}: {problem}; {again}")
     tell(Followed(0, started=plan.name, remarks=remarks))
     return 0
 
@@ -173,7 +173,7 @@ def _say_left(backend: Backend, job: str, say: Say) -> None:
     """Name runs that measured the same job and that nobody keeps: a SIGKILL of their trainlaunch left them."""
     left = dict.fromkeys(each.job for each in backend.listed() if each.measures == job and keeper_of(each.run) is None)
     for each in left:
-        say(f"{each} measured the same job and is left over; `trainlaunch down {each}` removes it")
+        say(f"{each} measured the same job and was not removed; `trainlaunch down {each}` removes it")
 
 
 @contextmanager

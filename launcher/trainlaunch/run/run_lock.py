@@ -89,7 +89,7 @@ def holding(run: str) -> Iterator[RunLock]:
     """Hold the lock of a run that nobody else can know yet."""
     held = hold(run)
     if held is None:
-        raise RuntimeError(f"the id {run} of a new run is held")
+        raise RuntimeError(f"the id {run} of a new run is taken")
     try:
         yield held
     finally:

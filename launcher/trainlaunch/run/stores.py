@@ -53,7 +53,7 @@ class MachineStore:
     def place(self) -> str:
         """What was looked at, as a sentence starts with it."""
         known = [each.place for each in self._backends.values()]
-        return known[0] if len(known) == 1 else "this machine"
+        return known[0] if len(known) == 1 else "this host"
 
     def runs(self) -> tuple[Run, ...]:
         """Return all runs as their targets list them, newest first. Raises where no target can be reached."""

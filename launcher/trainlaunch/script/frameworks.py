@@ -110,13 +110,13 @@ def _trainer_notes(by_name: Mapping[str, Value], place: str) -> Iterator[str]:
     workers = by_name.get("dataloader_num_workers")
     if workers is None or workers.kind != OPTION:
         yield (
-            f"{place}: Hugging Face's Trainer loads with dataloader_num_workers, 0 unless stated. Let the script take "
+            f"{place}: Hugging Face's Trainer loads with dataloader_num_workers, 0 unless set. Let the script take "
             "it from its command line (HfArgumentParser) and pass --dataloader_num_workers={num_workers}."
         )
     stated = by_name.get("gradient_accumulation_steps", Value(KNOWN, 1)).number
     steps = stated if isinstance(stated, int) and stated > 0 else 1
     yield (
-        f"{place}: on CPU the Trainer holds 2 × gradient_accumulation_steps + 1 batches: "
+        f"{place}: on CPU the Trainer uses 2 × gradient_accumulation_steps + 1 batches: "
         f"data_loader.batches_held: {2 * steps + 1}. Both its loaders count together: it evaluates while the one "
         "that trains is alive."
     )

@@ -56,8 +56,8 @@ def _differences(plan: LaunchPlan, text: str, base: Path | None) -> Iterator[Dia
 def _difference(plan: LaunchPlan, what: str, want: object, have: object) -> Diagnostic:
     return Diagnostic(
         code="TL902",
-        message=f"the {plan.target} text says {what} {_shown(have)}, the plan says {_shown(want)}",
-        why="each rendering is read back before it is written; this one would start another job than the plan",
+        message=f"the rendered {plan.target} file says {what} {_shown(have)}, the plan says {_shown(want)}",
+        why="each rendered file is read back before it is written; this one would start another job than the plan",
         fix="undo the change to the template, or report it with the job file if nobody changed one",
     )
 

@@ -73,7 +73,7 @@ def parse_rendering(text: str, folder: Path) -> Workload:
         elif name in _ONCE and name not in once:
             once[name] = value
         else:
-            raise ValueError(f"{name} stands twice, or is not an instruction of ours")
+            raise ValueError(f"{name} stands twice, or is not an instruction that trainlaunch writes")
     started = stated(run.image)
     options, _, health = once["HEALTHCHECK"].rpartition("CMD [")
     check = _words(f"[{health}")

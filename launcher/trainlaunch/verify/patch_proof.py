@@ -216,14 +216,14 @@ def _changed(what: str, change: Change, where: str) -> Diagnostic:
     want = _shown(change.want) if change.by == "planned" else str(change.want)  # with the policy's place at its end
     said = f"{what}: {change.by} is {want}, and it becomes {_shown(change.have)}"
     if what == "requests are limits":
-        said = "requests or limits, which a rendering keeps alike"
+        said = "requests or limits, which a rendered file keeps alike"
     return Diagnostic(
         "TL146",
         f"{where} changes {said}",
         fix,
         why="the plan decided it; the preflight, the labels and `plan` would say something else than what runs"
         if change.by == "planned"
-        else "a policy's ceilings hold for every job below its folder; no patch passes them",
+        else "a policy's limits apply to every job below its folder; no patch passes them",
         field=where,
     )
 
@@ -237,7 +237,7 @@ def _shown(value: object) -> str:
 def _another(plan: LaunchPlan) -> Diagnostic:
     return Diagnostic(
         "TL902",
-        f"the {plan.target} text is not the plan's text and the job's patch",
-        "undo the change to the text, or report it with the job file if nobody changed it",
-        why="each rendering is read back before it is written; this one would start another job than the plan",
+        f"the rendered {plan.target} file is not the plan's file with the job's patch",
+        "undo the change to the file, or report it with the job file if nobody changed it",
+        why="each rendered file is read back before it is written; this one would start another job than the plan",
     )

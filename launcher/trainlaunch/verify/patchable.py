@@ -107,7 +107,7 @@ def _object(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str
         elif not is_new and (beside == METADATA or not free.fullmatch(path)):
             yield (
                 path,
-                Refused(f"changes {path}, which the rendering decides", "delete this part of the patch", _DECIDED),
+                Refused(f"changes {path}, which the plan decides", "delete this part of the patch", _DECIDED),
             )
 
 
@@ -155,7 +155,7 @@ def _insecure(path: str, before: dict[str, Any], after: dict[str, Any], level: s
             f"{path}.{part}",
             Refused(
                 f"makes {path}.{part} something that Pod Security {level} refuses: {', '.join(found)}",
-                f"add {confined} to it" if missing else "delete it, or state kubernetes.pod_security: privileged",
+                f"add {confined} to it" if missing else "delete it, or set kubernetes.pod_security: privileged",
                 "a namespace that enforces the level refuses the pod, and its controller waits without an error",
             ),
         )
@@ -233,7 +233,7 @@ def _named(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str,
             theirs = found.get(name) if isinstance(found, dict) else None
             for path, is_new in _differences(ours or {}, theirs or {}, f"{key}.{name}"):
                 if not is_new or key == "secrets":
-                    said = f"changes {path}, which the rendering decides"
+                    said = f"changes {path}, which the plan decides"
                     yield (
                         path,
                         Refused(said, "delete this part of the patch", "the job's mounts and secrets are its own"),

@@ -113,7 +113,7 @@ def _gpus(container: dict[str, Any]) -> Iterator[str]:
             yield f"envFrom with {prefix or 'no'} prefix, which may have NVIDIA_VISIBLE_DEVICES"
     claims = mapping(container.get("resources")).get("claims")
     if claims:
-        yield f"claims: {claims}"
+        yield f"PVCs: {claims}"
     yield from (f"{name}: {each}" for name, each in _resources(container).items() if GPU_RESOURCE.fullmatch(name))
     mounts = map(mapping, listed(container.get("volumeMounts")))
     yield from (f"the mount {each['mountPath']}" for each in mounts if gives_gpus_at(str(each.get("mountPath"))))
@@ -137,12 +137,12 @@ def _volume(volume: dict[str, Any]) -> Iterator[Demand]:
         yield host_path("the folders of the host", str(mapping(volume["hostPath"]).get("path")), "/")
     if "persistentVolumeClaim" in volume:
         claim = str(mapping(volume["persistentVolumeClaim"]).get("claimName"))
-        yield Demand(CLAIM, "the claims", claim, claim)
+        yield Demand(CLAIM, "the PVCs", claim, claim)
     if "image" in volume:
         image = str(mapping(volume["image"]).get("reference"))
         yield Demand(IMAGE, "image of a volume", image, image)
     for kind in volume.keys() - POD_VOLUMES:
-        yield Demand(CLAIM, "the claims", f"{kind} {name}", f"the {kind} volume {name}, which names no claim")
+        yield Demand(CLAIM, "the PVCs", f"{kind} {name}", f"the {kind} volume {name}, which names no PVC")
     attributes = mapping(mapping(volume.get("csi")).get("volumeAttributes"))
     for path in (str(value) for value in attributes.values() if str(value).startswith("/")):
         yield host_path("the folders of the host", path, "/")  # no text tells that it is none

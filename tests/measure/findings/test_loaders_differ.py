@@ -23,4 +23,4 @@ def test_a_job_that_says_none_is_told_so() -> None:
     facts = {"seen": 1, "stated": 0, "names": [], "places": ["train.py:48"]}
     said = diagnosed(ProbeFinding("loaders-differ", None, "", facts))
     assert said is not None
-    assert said.message == "the script ran 1 loaders (train.py:48), and data_loader is none"
+    assert said.message == "the script ran 1 loader (train.py:48), and data_loader is none"

@@ -25,7 +25,7 @@ def test_workers_started_each_epoch() -> None:
     """Against what the epoch takes."""
     said = saying("no-persistent-workers", seconds=3.24, epoch_seconds=9.1, batches=100, num_workers=8)
     assert said.code == "TL720"
-    assert said.message == "each epoch starts 8 workers, which takes 3.2 s; its 100 batches take 9.1 s"
+    assert said.message == "each epoch starts 8 workers, which takes 3.2 s, and then lasts 9.1 s (100 batches)"
     assert said.fix.startswith("persistent_workers=True")
 
 

@@ -185,7 +185,7 @@ def test_a_setting_in_which_the_container_dies_is_not_taken(tmp_path: Path) -> N
     """What was timed before stands, and the reason is said."""
     tuned = searched(tmp_path, Script(RATES, dies={3: 137}))
     assert tuned.best == Setting(2)
-    assert tuned.unfinished == "the script ended with exit code 137 while 3 workers were timed"
+    assert tuned.unfinished == "the script ended with exit code 137 while 3 workers ran"
     assert any("exit code 137" in line for line in table(tuned))
     alone = searched(tmp_path, Script(RATES, in_place=False, dies={3: 137}))
     assert alone.best == Setting(4)
@@ -354,7 +354,7 @@ def test_what_threads_bring_alone_is_told_apart(tmp_path: Path) -> None:
     trials = tuple(made.trial(0, rate)._replace(setting=setting) for setting, rate in rates.items())
     tuned = made.tuned(trials=trials, best=Setting(2, threads=1), confirmed=None, was=None, planned_threads=1)
     assert (tuned.gain, tuned.gain_of_threads, tuned.own_threads) == (3.0, 2.0, None)
-    assert "1 threads beside num_workers 0 alone: 2.00 × as it is; the rest is the workers'" in list(summary(tuned))
+    assert "1 thread beside num_workers 0 alone: 2.00 × as it is; the rest is the workers'" in list(summary(tuned))
     assert tuned._replace(planned_threads=2).own_threads == 1
     rows = [line.lstrip("*").split() for line in table(tuned)]
     assert [each[2] for each in rows][1:] == ["1", "2", "1"]

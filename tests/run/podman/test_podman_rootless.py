@@ -76,7 +76,7 @@ def test_what_it_writes_is_the_callers_and_no_limit_is_dropped(user: User) -> No
     assert (done.returncode, "use `--target podman`" in done.stderr) == (125, True), done.stderr
     if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
         done = run("--target", "podman", "--memory", "512Mi")
-        assert (done.returncode, "resources.memory is stated and this engine can't enforce it" in done.stderr) == (
+        assert (done.returncode, "resources.memory is set and this engine can't enforce it" in done.stderr) == (
             125,
             True,
         )

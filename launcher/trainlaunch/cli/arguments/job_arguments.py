@@ -29,7 +29,7 @@ from trainlaunch.repository.root import Reach, outside
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import human_size
 
-CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
+CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 an internal error, 130 interrupted"
 
 
 POLICY_ARGUMENTS = (  # of every verb that reads a job file
@@ -154,7 +154,8 @@ def say_unsized(plan: LaunchPlan, streams: Streams) -> None:
 
     size = human_size(plan.shm.size.value)
     streams.say(
-        f"trainlaunch: /dev/shm is unsized, a cap of {size}: `{measuring_command('probe', plan.job)}` measures its need"
+        f"trainlaunch: /dev/shm size unknown (no sample), using {size}: "
+        f"`{measuring_command('probe', plan.job)}` measures it"
     )
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 VERB_GROUPS = {
     "start here": {
         "run": "run a command with the right sizes and no job file; its terminal, signals and exit code are its own",
-        "doctor": "tell why a run died or hangs, from the run or from a log; alone look at this machine",
+        "doctor": "tell why a run died or hangs, from the run or from a log; alone look at this host",
     },
     "with a job file": {
         "init": "write a commented job file, from flags or from a training script that is read and never run",
@@ -21,18 +21,18 @@ VERB_GROUPS = {
         "ps": "list the runs of all jobs",
         "status": "show /dev/shm, health and workers of a run",
         "logs": "print a run's log",
-        "attach": "take a run up again; where no process keeps it, one does from then on",
+        "attach": "follow a run that goes on, and start a supervisor if none is running",
         "wait": "wait until a run ends; the exit code is the job's own",
         "shell": "open a shell, or run a command, in a container like the job's, or in the one that runs",
         "down": "stop a run and remove all that it made",
     },
     "measure": {
-        "probe": "run the script for some batches: what its loaders need of /dev/shm, and what is wrong with them",
+        "probe": "run the script for some batches: measure what its loaders take of /dev/shm, and find their defects",
         "tune": "run the job's script with several settings of its DataLoader, and find the fastest",
     },
     "in a repository": {
-        "render": "print or write the job as docker run, Compose or Kubernetes text",
-        "check": "compare committed renderings with what their job files render now",
+        "render": "print or write the job as a docker run script, Compose file or Kubernetes manifest",
+        "check": "compare rendered files with what their job files render now",
         "lint": "find and repair what is wrong with docker lines, Compose files, manifests and CI jobs written by hand",
         "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
         "policy": "export the policies in force as admission policies of a cluster",

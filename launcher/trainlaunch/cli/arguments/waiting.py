@@ -41,7 +41,7 @@ def max_data_wait(args: argparse.Namespace, plan: LaunchPlan) -> float | None:
     if field := forbids_noting(plan.job):
         raise _refused(f"--max-data-wait needs what {field} forbids", f"delete {field}")
     if not target_record(plan.target).on_this_machine:
-        raise _refused(f"--max-data-wait is for runs on this machine, and the target is {plan.target}", "leave it out")
+        raise _refused(f"--max-data-wait is for runs on this host, and the target is {plan.target}", "leave it out")
     return float(found[1]) / 100
 
 

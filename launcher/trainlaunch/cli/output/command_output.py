@@ -94,7 +94,7 @@ def first_lines_of(planned: CommandPlan, image: CommandImage) -> Iterator[str]:
 def _place_line(planned: CommandPlan, where: str, shm: int) -> str:
     asked = planned.plan.job.resources
     gpus = f"GPUs {asked.gpus.words}" if asked.gpus else "no GPU"
-    cpus = [] if asked.cpus is None else [f"{format_cpus(asked.cpus)} CPUs"]
+    cpus = [] if asked.cpus is None else [counted(format_cpus(asked.cpus), "CPU")]
     return f"trainlaunch: {', '.join([where, *cpus, gpus, f'/dev/shm {human_size(shm)}'])}"
 
 
@@ -188,7 +188,7 @@ def _ending(followed: Followed, run: str, seconds: float) -> str:
     if followed.data_wait is not None and (words := waited_words(followed.data_wait, followed.seconds)):
         parts[0] += f", {words}"
     if evidence is not None and evidence.shm_peak:
-        parts.append(f"/dev/shm held at most {human_size(evidence.shm_peak)}")
+        parts.append(f"/dev/shm used at most {human_size(evidence.shm_peak)}")
     return "; ".join(parts)
 
 

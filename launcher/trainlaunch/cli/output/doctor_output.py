@@ -136,7 +136,7 @@ def _resources(look: ContainerSnapshot, planned: Planned) -> Iterator[tuple[str,
 
 
 def _held(kind: str, size: int, pids: tuple[int, ...]) -> str:
-    who = f" ({counted(len(pids), 'process').removesuffix('s')})" if len(pids) > MAX_KINDS else ""
+    who = f" ({counted(len(pids), 'process')})" if len(pids) > MAX_KINDS else ""
     some = f" (pid {', '.join(map(str, pids))})" if 0 < len(pids) <= MAX_KINDS else ""
     return f"{kind} {human_size(size)}{who or some}"
 

@@ -11,7 +11,7 @@ from trainlaunch.plan.instrumentation import OVERRIDING, WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import fresh_tune
 from trainlaunch.plan.workers_and_threads import COMPILE, IN_WORKERS, alike
-from trainlaunch.units import format_cpus, format_duration, format_size, human_size
+from trainlaunch.units import counted, format_cpus, format_duration, format_size, human_size
 
 WIDTH = 100  # of what is piped
 
@@ -33,7 +33,7 @@ def summary(plan: LaunchPlan, found: tuple[Diagnostic, ...], columns: int | None
 
 
 def _job(plan: LaunchPlan) -> str:
-    policies = f", under {_some(len(plan.job.policy.files), 'policy file')}" if plan.job.policy else ""
+    policies = f", under {counted(len(plan.job.policy.files), 'policy file')}" if plan.job.policy else ""
     image = f" of {plan.job.image}" if plan.job.image and plan.target_record.starts_container else ""
     return f"{plan.name}{image}, target {plan.target}{policies} ({plan.job.path})"
 
@@ -43,13 +43,13 @@ def _shm(plan: LaunchPlan) -> str:
     if not plan.job.data_loader.loaders:
         return f"{size}; the job has no DataLoader"
     if shm.unsized:
-        return f"{size}, a cap: what the DataLoaders need is unknown without a sample"
+        return f"{size}; what the DataLoaders take is unknown without a sample"
     later = f", {human_size(shm.multi_epoch)} in later ones" if shm.multi_epoch > shm.need else ""
     return f"{size}; the job needs {human_size(shm.need)} in its first epoch{later}"
 
 
 def _memory(plan: LaunchPlan) -> str:
-    processes = f"the processes take about {human_size(plan.memory.working_set.value)} beside /dev/shm"
+    processes = f"estimated process memory {human_size(plan.memory.working_set.value)}, without /dev/shm"
     return f"{'no limit' if plan.memory.limit is None else format_size(plan.memory.limit)}; {processes}"
 
 
@@ -69,7 +69,7 @@ def _workers(plan: LaunchPlan) -> str:
 
 def _threads(plan: LaunchPlan) -> str:
     cpus = plan.job.resources.cpus
-    where = "CPUs not stated" if cpus is None else f"of {format_cpus(cpus)} CPU{'s' * (cpus != 1000)}"
+    where = "CPUs not set" if cpus is None else f"of {counted(format_cpus(cpus), 'CPU')}"
     if not plan.threads:
         return (
             f"{'not set' if plan.job.data_loader.inject == 'off' else 'set from the CPUs that the job finds'}; {where}"
@@ -87,7 +87,7 @@ def _gpus(plan: LaunchPlan) -> str:
     count = "none" if not gpus else ALL_GPUS if gpus.all else str(gpus.count)
     ids = f" ({','.join(gpus.ids)})" if gpus.ids else ""
     nodes = f" in each of {plan.nodes} containers" if plan.nodes > 1 else ""
-    return f"{count}{ids}; {_some(plan.ranks.value, 'rank')}{nodes}"
+    return f"{count}{ids}; {counted(plan.ranks.value, 'rank')}{nodes}"
 
 
 def _checks(plan: LaunchPlan) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _checks(plan: LaunchPlan) -> Iterator[str]:
     if health.stall_after is not None:
         yield f"{'stopped' if health.stops else 'told'} after {format_duration(health.stall_after)} without a batch"
     if WORKERS in plan.inside.parts:
-        yield f"num_workers put into the script ({'all of them' if _forced(plan) else 'where none is stated'})"
+        yield f"num_workers set in the script ({'all of them' if _forced(plan) else 'where none is set'})"
 
 
 def _forced(plan: LaunchPlan) -> bool:
@@ -108,9 +108,5 @@ def _forced(plan: LaunchPlan) -> bool:
 def _findings(found: tuple[Diagnostic, ...]) -> str:
     why = "; --why: what each number follows from"
     names = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-    told = [_some(count, name) for level, name in names.items() if (count := sum(x.severity is level for x in found))]
+    told = [counted(count, name) for level, name in names.items() if (count := sum(x.severity is level for x in found))]
     return (", ".join(told) + ", below" if told else "none") + why
-
-
-def _some(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"

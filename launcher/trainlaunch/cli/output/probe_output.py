@@ -20,7 +20,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.lock_overrides import measuring_command
 from trainlaunch.rules import plan_job
 from trainlaunch.sanitize import one_line
-from trainlaunch.units import format_size, human_size
+from trainlaunch.units import counted, format_size, human_size
 
 WIDTH = 80
 _HEAD = ("loader", "workers", "batch", "tensors", "held", "fetch", "wait", "step")
@@ -84,7 +84,7 @@ def _loaders(result: ProbeResult) -> str:
     if not measured.loaders:
         return ""
     trains = next((each for each in measured.loaders if each.trains), measured.loaders[0])
-    head = f"{trains.batches} batches in {measured.seconds:.1f} s"
+    head = f"{counted(trains.batches, 'batch')} in {measured.seconds:.1f} s"
     head += "" if measured.checks_seconds is None else f", checks {measured.checks_seconds:.1f} s"
     alive = "in turn" if result.probe is not None and result.probe.loaders_run == "in_turn" else "alive together"
     alive = f", {alive}" if len(measured.loaders) > 1 else ""
@@ -139,14 +139,14 @@ def _kept(result: ProbeResult) -> Iterator[str]:
         before = "unsized " if plan.shm.unsized else ""
         yield _wrapped(
             f"shm_size is then {format_size(shm.size.value)} (now: {before}{format_size(plan.shm.size.value)}); "
-            f"need {human_size(shm.need)}, multi_epoch {human_size(shm.multi_epoch)}, "
-            f"worst_case {human_size(shm.worst_case)}"
+            f"one-epoch peak {human_size(shm.need)}, multi-epoch peak {human_size(shm.multi_epoch)}, "
+            f"upper bound {human_size(shm.worst_case)}"
         )
     if result.written is not None:
         yield _wrapped(f"wrote {result.written}: plan, render and up use it while the job stays the same")
         return
     typed, lock = measuring_command("probe", plan.job, plan.target), lock_path(Path(plan.job.path)).name
-    yield _wrapped(f"`{typed}` keeps it in {lock}, or state")
+    yield _wrapped(f"`{typed}` keeps it in {lock}, or set")
     yield from stated_lines(plan.job, probe)
 
 

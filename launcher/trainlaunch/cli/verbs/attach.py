@@ -49,7 +49,7 @@ def take_over(container: ContainerInfo, screen: Screen) -> None:
             screen.line(shown(line))
     keeper = keeper_of(container.run)
     if keeper is not None:
-        screen.say(f"{keeper} keeps the run")
+        screen.say(f"{keeper} supervises the run")
         return
     try:
         plan = kept.own_plan()
@@ -63,4 +63,4 @@ def take_over(container: ContainerInfo, screen: Screen) -> None:
     if problem:
         screen.say(f"{not_kept(plan.job.max_attempts, plan.job.active_deadline)}: {problem}")
         return
-    screen.say(f"{keeper_of(container.run) or 'a process of this host'} keeps the run from now on")
+    screen.say(f"{keeper_of(container.run) or 'a process of this host'} supervises the run from now on")

@@ -17,6 +17,7 @@ from trainlaunch.cli.output.write_files import remove_temporaries, replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.exit_codes import EXIT_FINDINGS
 from trainlaunch.targets import KUBERNETES
+from trainlaunch.units import counted
 
 if TYPE_CHECKING:
     from trainlaunch.committed.cluster_changes import ClusterChange
@@ -31,7 +32,7 @@ USAGE = Usage(
     ),
     exit_codes=(
         "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to "
-        "check, 2 usage, 70 a bug of ours, 130 interrupted"
+        "check, 2 usage, 70 an internal error, 130 interrupted"
     ),
     arguments=(
         argument(
@@ -40,17 +41,17 @@ USAGE = Usage(
             type=Path,
             default=[Path()],
             metavar="PATH",
-            help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab "
-            "and .devcontainer are entered); - compares what `kustomize build` made of them, on stdin",
+            help="rendered files, or folders that hold some (default: the current folder; of hidden ones .github, "
+            ".gitlab and .devcontainer are entered); - compares what `kustomize build` made of them, on stdin",
         ),
         *POLICY_ARGUMENTS,
         argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them"),
         argument(
             "--all-rendered",
             action="store_true",
-            help="fail on a job file in these folders that has no rendering there",
+            help="fail on a job file in these folders that has no rendered file there",
         ),
-        argument("--fix", action="store_true", help="write those that differ again"),
+        argument("--fix", action="store_true", help="update outdated files"),
         argument(
             "-o",
             "--output",
@@ -162,7 +163,7 @@ class _Reporter:
         told = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
         if self._policies:
             self._streams.say(f"policies in force: {', '.join(self._policies)}")
-        self._streams.say(f"checked {sum(counts.values())} renderings: {told}")
+        self._streams.say(f"checked {counted(sum(counts.values()), 'rendered file')}: {told}")
         if self._changes and self._output == "text":
             self._streams.say(summary(self._changes))
         for diffs in self._diffs.values():  # last, since they are long; those of one cause together
@@ -172,7 +173,7 @@ class _Reporter:
 def _nothing(paths: Iterable[Path]) -> Diagnostic:
     return Diagnostic(
         "TL123",
-        f"no rendering of trainlaunch is in {', '.join(map(str, paths))}",
+        f"found no rendered files in {', '.join(map(str, paths))}",
         "name the folder that holds them, or write some with `trainlaunch render JOB --write-to DIR`",
         why="*.yaml, *.yml, *.sh, *.json and *.Dockerfile files are looked for whose first lines say `Rendered by "
         "trainlaunch from`",

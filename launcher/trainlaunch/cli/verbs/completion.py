@@ -164,7 +164,7 @@ USAGE = Usage(
         "source <(trainlaunch completion bash)  # in ~/.bashrc; zsh: after compinit",
         "trainlaunch completion fish > ~/.config/fish/completions/trainlaunch.fish",
     ),
-    exit_codes="0 fine, 2 usage, 70 a bug of ours, 130 interrupted",
+    exit_codes="0 fine, 2 usage, 70 an internal error, 130 interrupted",
     arguments=(argument("shell", choices=SHELLS, help="the shell that reads the script"),),
 )
 

@@ -41,10 +41,8 @@ USAGE = Usage(
         "kubectl logs train-0 | trainlaunch doctor - --exit-code 1",
     ),
     exit_codes=(
-        "of a run that has ended, or a log: 0 a cause is named, or it ended well, 1 none is known; of this "
-        "machine, or a run "
-        "that goes on: 0 all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a "
-        "bug of ours, 130 interrupted"
+        "0 a cause is known, or all is well, 1 none is known, or something is wrong on this host or in a run that goes "
+        "on, 2 usage, 3 no such run, engine or cluster, 70 an internal error, 130 interrupted"
     ),
     arguments=(
         argument(
@@ -52,7 +50,7 @@ USAGE = Usage(
             metavar="THING",
             nargs="*",
             help="a run, a job's name or file, a log from anywhere, what `docker inspect` or `kubectl get -o yaml` "
-            "prints, several of them; - is a log on stdin; without one this machine",
+            "prints, several of them; - is a log on stdin; without one this host",
         ),
         argument("--log", metavar="FILE", help="a log, however it is called; - is stdin"),
         argument("--exit-code", type=int, metavar="CODE", help="how the job of that log ended"),

@@ -29,7 +29,7 @@ USAGE = Usage(
     ),
     exit_codes=(
         "0 removed, 1 a bad job file, 2 usage, or several runs or one of somebody else's, 3 no such run, "
-        "engine or cluster, 70 a bug of ours, 130 interrupted"
+        "engine or cluster, 70 an internal error, 130 interrupted"
     ),
     arguments=(
         argument(*RUN_ARGUMENTS[0].names, nargs="?", **RUN_ARGUMENTS[0].options),

@@ -18,7 +18,7 @@ WIDEST = 120  # columns that are easily read
 _MARKS = re.compile(r"\*\*(.+?)\*\*")
 USAGE = Usage(
     examples=("trainlaunch explain TL201", "trainlaunch explain shm-exhausted"),
-    exit_codes="0 fine, 2 no such code or name, 70 a bug of ours, 130 interrupted",
+    exit_codes="0 fine, 2 no such code or name, 70 an internal error, 130 interrupted",
     arguments=(argument("code", metavar="CODE", nargs="?", help="a code or its name; without it all are listed"),),
 )
 

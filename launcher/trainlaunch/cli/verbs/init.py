@@ -36,15 +36,16 @@ USAGE = Usage(
         "trainlaunch init --from compose.yaml --pick train --write-to job.yaml",
         "kubectl get job train -o yaml | trainlaunch init --from -",
     ),
-    exit_codes="0 fine, 1 a flag's value or the text can't be, 2 usage, 70 a bug of ours, 130 interrupted",
+    exit_codes="0 fine, 1 a flag's value or the file can't be used, 2 usage, 70 an internal error, 130 interrupted",
     arguments=(
         argument("script", metavar="SCRIPT", nargs="?", help="the training script, like train.py"),
         argument(
             "--from",
             dest="source",
             metavar="FILE",
-            help="take over what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
-            "devcontainer.json, a GitHub workflow, or a rendering; - is stdin. Or the id of a run of `trainlaunch run`",
+            help="convert what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
+            "devcontainer.json, a GitHub workflow, or a rendered file; - is stdin. Or the id of a run of "
+            "`trainlaunch run`",
         ),
         argument("--pick", metavar="NAME", help="which container of --from, where it starts several"),
         argument("--name", help="the job's name (default: the script's, or its folder's)"),

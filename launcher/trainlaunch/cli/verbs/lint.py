@@ -34,6 +34,7 @@ from trainlaunch.lint.files import files_of
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import Reach
 from trainlaunch.rules.sources.source_text import TextFinding
+from trainlaunch.units import counted
 
 if TYPE_CHECKING:
     from trainlaunch.lint.linter import Linted
@@ -62,9 +63,9 @@ def report(results: Sequence[Linted], output: str, streams: Streams, *, to_stder
 
 def _sum(results: Sequence[Linted], findings: Iterable[TextFinding]) -> str:
     counts = Counter(each.severity for each in findings)
-    told = ", ".join(f"{counts[each]} {each.value}s" for each in Severity if counts[each]) or "no findings"
+    told = ", ".join(counted(counts[each], each.value) for each in Severity if counts[each]) or "no findings"
     fixable = sum(finding.safe for each in results for finding in each.findings)
-    return f"linted {len(results)} files: {told}" + (f" ({fixable} that --fix repairs)" if fixable else "")
+    return f"linted {counted(len(results), 'file')}: {told}" + (f" ({fixable} that --fix repairs)" if fixable else "")
 
 
 def _json(finding: TextFinding) -> Mapping[str, object]:
@@ -87,7 +88,7 @@ USAGE = Usage(
     ),
     exit_codes=(
         "0 nothing as grave as --fail-on (with --fix: after it), 1 findings, 2 usage, or a folder or file of which "
-        "nothing was read, 70 a bug of ours, 130 interrupted"
+        "nothing was read, 70 an internal error, 130 interrupted"
     ),
     arguments=(
         argument(

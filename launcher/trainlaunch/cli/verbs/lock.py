@@ -29,7 +29,7 @@ USAGE = Usage(
     ),
     exit_codes=(
         "0 written or current, 1 a bad job file or a stale lock (--check), 2 usage, 3 no engine or it lacks "
-        "the image, 70 a bug of ours, 130 interrupted"
+        "the image, 70 an internal error, 130 interrupted"
     ),
     arguments=(
         argument("job", metavar="JOB", type=Path, nargs="+", help="a job file, like job.yaml; several are all locked"),

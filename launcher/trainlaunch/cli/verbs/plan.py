@@ -43,7 +43,7 @@ USAGE = Usage(
     exit_codes=CONTRACT_EXIT_CODES,
     arguments=(
         *job_arguments(usual=True),
-        argument("--why", action="store_true", help="every number, what it follows from and where that is stated"),
+        argument("--why", action="store_true", help="every number, what it follows from and where that is set"),
         OUTPUT_ARGUMENT,
     ),
 )
@@ -77,7 +77,7 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     yield from _locked_rows(plan)
     if job.patch is not None:
         count = len(job.patch.flags or job.patch.leaves or job.patch.operations)
-        yield "patch", str(count), f"changes of the {plan.target} text", str(job.origin(f"patches.{plan.target}"))
+        yield "patch", str(count), f"changes of the {plan.target} file", str(job.origin(f"patches.{plan.target}"))
     yield from _code_rows(plan)
     if job.resources.cpus is not None:
         yield "cpus", format_cpus(job.resources.cpus), "", str(job.origin("resources.cpus"))
@@ -93,13 +93,13 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
         yield "start method", job.data_loader.multiprocessing_context, start_method_derivation(job), origin
     need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
     sized_by = str(_sized_by(plan))
-    yield "shm need", need, need_derivation(job, shm, plan.ranks.value), sized_by
+    yield "shm peak", need, need_derivation(job, shm, plan.ranks.value), sized_by
     lasting = multi_epoch_derivation(job, shm, plan.ranks.value)
     if shm.multi_epoch > shm.need:
-        yield "multi_epoch", human_size(shm.multi_epoch), lasting, sized_by
+        yield "multi-epoch", human_size(shm.multi_epoch), lasting, sized_by
     yield "shm_size", format_size(shm.size.value), shm.size.derivation, shm.size.origin
     working = plan.memory.working_set
-    yield "working set", human_size(working.value), working.derivation, working.origin
+    yield "processes", human_size(working.value), working.derivation, working.origin
     yield from _thread_rows(plan)
     yield from _inside_rows(plan)
 
@@ -163,7 +163,7 @@ def _locked_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     yield "probe", "fresh", took, str(Origin(KIND, probe.span))
     for need, spec, seen in zip(plan.shm.loaders, job.data_loader.loaders, probe.loaders, strict=True):
         if spec.storages is not None:
-            took = f"{spec.name} at {shorten(seen.at)}: {counted(need.tensors, 'tensor')}, {spec.batches_held} held"
+            took = f"{spec.name} at {shorten(seen.at)}: {counted(need.tensors, 'tensor')}, {spec.batches_held} in use"
             yield "batch", human_size(need.unit), took, str(job.origin(f"data_loader.loaders.{spec.name}.storages"))
 
 
@@ -172,7 +172,7 @@ def _thread_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     for threads, names in alike(plan.threads).items():
         yield "threads", str(threads.value), f"{threads.derivation}: {' '.join(names)}", threads.origin
     if not plan.threads and plan.job.data_loader.inject != "off":
-        yield "threads", "auto", "set by the preflight from the CPUs that it finds", "resources.cpus is not stated"
+        yield "threads", "auto", "set by the preflight from the CPUs that it finds", "resources.cpus is not set"
 
 
 def _inside_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
@@ -186,7 +186,7 @@ def _inside_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     if WORKERS in plan.inside.parts:
         most = counted(len(plan.job.data_loader.loaders), "DataLoader")
         inject = plan.job.data_loader.inject
-        stated = "whatever is stated there" if inject == OVERRIDING else "where none is stated"
+        stated = "whatever is set there" if inject == OVERRIDING else "where none is set"
         told = f"given to at most {most} of the script, {stated}; results differ from those without workers"
         yield "inject", inject, told, str(plan.job.origin("data_loader.inject"))
     if DATA_WAIT in plan.inside.parts:
@@ -294,6 +294,6 @@ def _derivations(plan: LaunchPlan) -> dict[str, dict[str, str]]:
     told["start_method"] = {"derivation": start_method_derivation(job), "origin": str(origin)}
     for field in ("image", "image_entrypoint"):
         origin = plan.job.origin(field)
-        derivation = {"lock": "locked", "default": "not stated"}.get(origin.kind, "stated")
+        derivation = {"lock": "locked", "default": "not set"}.get(origin.kind, "set")
         told[field] = {"derivation": derivation, "origin": str(origin)}
     return told

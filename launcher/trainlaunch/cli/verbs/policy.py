@@ -23,7 +23,7 @@ USAGE = Usage(
         "trainlaunch policy export --enforce --policy prod.yaml | kubectl apply -f -",
         "kubectl get pods -A -o yaml | trainlaunch policy export --mutating --try -",
     ),
-    exit_codes="0 fine, 1 a bad policy or a pod that is refused, 2 usage, 70 a bug of ours, 130 interrupted",
+    exit_codes="0 fine, 1 a bad policy or a pod that is refused, 2 usage, 70 an internal error, 130 interrupted",
     arguments=(
         argument("action", choices=("export",), help="write ValidatingAdmissionPolicies and their bindings"),
         argument(

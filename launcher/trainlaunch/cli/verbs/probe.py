@@ -27,6 +27,7 @@ from trainlaunch.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.instrumentation import PROBE
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.units import counted
 
 if TYPE_CHECKING:
     from trainlaunch.job.loader_spec import ProbeMeasurement
@@ -58,8 +59,8 @@ USAGE = Usage(
         "trainlaunch probe job.yaml --through --batches 8 --target kubernetes -o json",
     ),
     exit_codes=(
-        "0 measured and nothing wrong, or nothing but warnings and kept by --write, 1 findings, no loader measured or "
-        "a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
+        "0 measured and nothing wrong, or warnings alone and kept by --write, 1 findings, no loader measured or "
+        "a bad job file, 2 usage, 3 target unavailable, 70 an internal error, 130 interrupted"
     ),
     arguments=measuring_arguments(
         WHAT_RUNS,
@@ -145,8 +146,8 @@ def _run(
 def _until(args: argparse.Namespace) -> str:
     if args.through:
         ends = f"to its own end, or {args.seconds} s"
-        return f"{ends}, each loop cut to {args.batches} batches: its own saving and evaluation run"
-    return f"until {args.batches} batches or {args.seconds} s; nothing that it saves later is saved"
+        return f"{ends}, each loop cut to {counted(args.batches, 'batch')}: its own saving and evaluation run"
+    return f"until {counted(args.batches, 'batch')} or {args.seconds} s; later output isn't written"
 
 
 def _told(

@@ -33,6 +33,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.targets import KUBERNETES, TARGETS, TEXTS, text_targets
+from trainlaunch.units import counted
 
 if TYPE_CHECKING:
     from trainlaunch.committed.render_jobs import Rendered, RenderOptions
@@ -55,7 +56,8 @@ USAGE = Usage(
             "--layout",
             choices=("files", "kustomize"),
             default="files",
-            help="kustomize: keep a kustomization.yaml in --write-to that names all renderings for kubernetes there",
+            help="kustomize: keep a kustomization.yaml in --write-to that names all rendered files for kubernetes "
+            "there",
         ),
         argument("--write-to", type=Path, metavar="DIR", help="write files into DIR instead of stdout"),
         argument("--overwrite", action="store_true", help="let --write-to replace files that differ"),
@@ -143,7 +145,7 @@ def _check_layout(args: argparse.Namespace) -> None:
 def _no_rendering(job: str, target: str) -> Diagnostic:
     return Diagnostic(
         "TL401",
-        f"target {target} has no rendering",
+        f"target {target} renders no file",
         f"run `trainlaunch up {job} --target {target}`, or render it with --target {' or '.join(text_targets())}",
         why="it starts the command on this host itself, after the same preflight; there is no file that says so",
     )
@@ -186,13 +188,13 @@ def render_many(args: argparse.Namespace, streams: Streams) -> int:
         _keep_kustomizations({path.parent for path in taken}, streams)
     words = {"written": "written", "current": "as they were", "refused": "not rendered"}
     told = ", ".join(f"{counts[each]} {word}" for each, word in words.items() if counts[each])
-    streams.say(f"{len(jobs)} jobs, {sum(counts.values())} renderings: {told}")
+    streams.say(f"{counted(len(jobs), 'job')}, {counted(sum(counts.values()), 'rendered file')}: {told}")
     return EXIT_FINDINGS if counts["refused"] else 0
 
 
 def _refuse_options(args: argparse.Namespace) -> None:
     if args.name:
-        message = f"--name is for one job, and {len(args.jobs)} files or folders are named"
+        message = f"--name is for one job file, and {' '.join(map(str, args.jobs))} may have several"
         raise UsageError([Diagnostic("TL118", message, "drop --name, or name one job file")])
     if args.layout == "kustomize":
         _check_layout(args)

@@ -40,7 +40,7 @@ USAGE = Usage(
         "trainlaunch run -d -e WANDB_MODE=offline -- python train.py",
     ),
     exit_codes=(
-        "the command's own; 125 for anything before its first process, 75 and 78 from the preflight (this machine, the "
+        "the command's own; 125 for anything before its first process, 75 and 78 from the preflight (this host, the "
         "files), 128+n when signal n ended it, as Ctrl-C's 130"
     ),
     arguments=(
@@ -48,7 +48,9 @@ USAGE = Usage(
         argument("--image", help="run it in a container of this image, in Docker or Podman (default: on this host)"),
         argument("-d", "--detach", action="store_true", help="start it without a terminal and return; print its name"),
         JOB_OUTPUT_ARGUMENT,
-        argument("-q", "--quiet", action="store_true", help="say nothing of ours unless something is wrong"),
+        argument(
+            "-q", "--quiet", action="store_true", help="print only the command's output unless something is wrong"
+        ),
         ArgumentGroup(
             (
                 argument("--workers", metavar="auto|N", help="workers of each DataLoader (default: the script's own)"),

@@ -13,7 +13,7 @@ USAGE = Usage(
         "trainlaunch schema > trainlaunch.schema.json",
         "trainlaunch schema policy > trainlaunch-policy.schema.json",
     ),
-    exit_codes="0 fine, 2 usage, 70 a bug of ours, 130 interrupted",
+    exit_codes="0 fine, 2 usage, 70 an internal error, 130 interrupted",
     arguments=(argument("of", nargs="?", choices=("job", "policy"), default="job", help="which file (default: job)"),),
 )
 

@@ -16,7 +16,7 @@ USAGE = Usage(
     examples=("trainlaunch status job.yaml", "trainlaunch status mnist --output json"),
     exit_codes=(
         "0 it runs or ended well, 1 it is unhealthy, ended with another code than 0, or the job file is bad, "
-        "2 usage, 3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
+        "2 usage, 3 no such run, engine or cluster, 70 an internal error, 130 interrupted"
     ),
     arguments=(
         *RUN_ARGUMENTS,

@@ -49,7 +49,7 @@ USAGE = Usage(
         "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
     ),
     exit_codes="0 timed, 1 nothing could be timed or compared, or a bad job file, 2 usage, 3 target unavailable, "
-    "70 a bug of ours, 130 interrupted",
+    "70 an internal error, 130 interrupted",
     arguments=measuring_arguments(
         WHAT_RUNS,
         argument(
@@ -234,7 +234,7 @@ def _advice(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace) -> Iter
     if kept.lock is not None:
         same = "" if _is_plain(args) else ", with the same --set"
         stated = ", ".join(f"{field} ({origin})" for field, origin in _stated(kept.plan.job))
-        wins = f"; what is stated wins, delete it: {stated}" if stated else ""
+        wins = f"; what is set wins, delete it: {stated}" if stated else ""
         yield f"wrote {kept.lock}: plan, render and up use it for target {kept.plan.target}{same}{wins}"
         return
     if best != tuned.as_it_is and tuned.compared:

@@ -34,7 +34,7 @@ USAGE = Usage(
     ),
     exit_codes=(
         "the job's own; 125 for anything before its first process or when no code exists, 75 and 78 from the "
-        "preflight (this machine, the files), 128+n when signal n ended it, 130 when Ctrl-C detached from a "
+        "preflight (this host, the files), 128+n when signal n ended it, 130 when Ctrl-C detached from a "
         "cluster"
     ),
     arguments=(
@@ -47,7 +47,7 @@ USAGE = Usage(
         argument(
             "--share-gpus",
             action="store_true",
-            help="docker, compose, local: start on a GPU that a running job of ours has",
+            help="docker, compose, local: start on a GPU that a running job of trainlaunch has",
         ),
         argument(
             "--replace", action="store_true", help="kubernetes: delete the same job first where it is there already"

@@ -11,6 +11,7 @@ from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.log_facts import LogFacts
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
+from trainlaunch.units import counted
 
 ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 
@@ -18,7 +19,7 @@ ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal
 def lower_somewhere(number: int) -> str:
     """Return how a script gets `number` workers where nobody knows who decides how many it has."""
     where = "where the script sets num_workers (an option, a variable, or the DataLoader call)"
-    return f"let it start at most {number} workers, {where}"
+    return f"let it start at most {counted(number, 'worker')}, {where}"
 
 
 class RunEvent(NamedTuple):

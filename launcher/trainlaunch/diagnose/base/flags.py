@@ -42,8 +42,8 @@ def _compiled(*table: tuple[str, Told]) -> tuple[tuple[re.Pattern[str], Told], .
 
 # Patterns and what they become, the longer before those that they contain.
 _ANYWHERE = _compiled(
-    (r", or (?:correct|state) data_loader\.sample so that trainlaunch computes it", ""),
-    (r", or state what the planned [^;(]{0,300}\([^;(]{0,60}\)[^;(]{0,120}\(docs/frameworks\.md\)", ""),
+    (r", or (?:correct|set) data_loader\.sample so that trainlaunch computes it", ""),
+    (r", or set what the planned [^;(]{0,300}\([^;(]{0,60}\)[^;(]{0,120}\(docs/frameworks\.md\)", ""),
     (r"set env: \{([^{}]{0,400})\}", _environment),
     (r"\{((?:[A-Z_]{2,40}: '?\w{1,20}'?(?:, )?){1,3})\}", lambda match: _environment(match).removeprefix("set ")),
     (r"set data_loader\.num_workers to (\d{1,6}) or to auto", r"set num_workers to \1"),

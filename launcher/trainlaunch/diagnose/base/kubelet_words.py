@@ -31,17 +31,17 @@ _STORIES = (
     (
         "Multi-Attach",
         "a volume that one node may use at a time is still attached to another",
-        "wait until the earlier pod is gone, or use a claim with access mode ReadWriteMany",
+        "wait until the earlier pod is gone, or use a PVC with access mode ReadWriteMany",
     ),
     (
         "(?i)persistentvolumeclaim",
-        "the claim that a volume names is not in the job's namespace",
+        "the PVC that a volume names is not in the job's namespace",
         "look with `kubectl get pvc`, and correct the source of the mount of type pvc",
     ),
     (
         "(?i)volume",
         "the node can't mount a volume of the pod",
-        "look whether the claim, Secret or ConfigMap it names exists",
+        "look whether the PVC, Secret or ConfigMap it names exists",
     ),
 )
 

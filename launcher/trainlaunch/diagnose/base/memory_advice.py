@@ -31,7 +31,7 @@ def memory_story(evidence: Evidence) -> str:
         return "the host's memory also pays for what is in /dev/shm"
     limit = f"the memory limit of {human_size(evidence.memory)}" if evidence.memory else "the memory limit"
     if evidence.shm_peak is not None and evidence.shm_peak >= MIN_SHARE:
-        return f"{limit} also pays for /dev/shm, which held up to {human_size(evidence.shm_peak)}"
+        return f"{limit} also pays for /dev/shm, which was used up to {human_size(evidence.shm_peak)}"
     if evidence.private_shm and evidence.memory and evidence.shm_size >= evidence.memory:
         return f"{limit} also pays for /dev/shm, which alone may grow to {human_size(evidence.shm_size)}"
     unused = evidence.shm_peak is not None or (evidence.planned.need == 0 and not evidence.planned.unsized)
@@ -82,11 +82,11 @@ def larger_shm(evidence: Evidence) -> str:
 def _to_state(planned: Planned) -> str:
     """Return what to state of the job so that the plan is large enough."""
     if planned.unsized:
-        return "state data_loader.sample so that trainlaunch computes it"
+        return "set data_loader.sample so that trainlaunch computes it"
     if planned.need is None:
         return "correct data_loader.sample so that trainlaunch computes it"
     return (
-        f"state what the planned {human_size(planned.need)} leave out: every loader of the script "
+        f"set what the planned {human_size(planned.need)} leave out: every loader of the script "
         "(data_loader.loaders), batches_held, whole storages where a batch has views (docs/frameworks.md)"
     )
 

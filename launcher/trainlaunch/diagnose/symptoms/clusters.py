@@ -50,14 +50,14 @@ def _over(case: Case, name: str, words: str, shown: EvidenceLine | Hit | None) -
     if name == evidence.shm_volume or (not known and _LIKE_SHM.search(name)):
         sure = CERTAIN if known or name == "shm" else LIKELY
         return Told(
-            "the node evicted the pod: /dev/shm held more than its size",
+            "the node evicted the pod: /dev/shm took more than its size",
             seen(shown),
             _beyond(words, evidence),
             sure,
         )
     if name in evidence.memory_volumes:
         return Told(
-            f"the node evicted the pod: its volume {name}, which is kept in memory, held more than its sizeLimit",
+            f"the node evicted the pod: its volume {name}, which is kept in memory, took more than its sizeLimit",
             seen(shown),
             "raise that volume's sizeLimit, and resources.memory as much",
         )
@@ -74,7 +74,7 @@ def _beyond(words: str, evidence: Evidence) -> str:
 
 def _of_disk(shown: EvidenceLine | Hit | None) -> Told:
     return Told(
-        "the node evicted the pod for its disk: what is written outside of claims, logs included",
+        "the node evicted the pod for its disk: what is written outside of PVCs, logs included",
         seen(shown),
         "set resources.ephemeral_storage to what the job writes (checkpoints, caches, logs), or "
         "write to a mount of type pvc",

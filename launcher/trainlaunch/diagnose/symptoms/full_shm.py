@@ -17,7 +17,7 @@ from trainlaunch.diagnose.base.case import CERTAIN, LIKELY, POSSIBLE, Case, Evid
 from trainlaunch.diagnose.base.container_snapshot import IDLE, ContainerSnapshot, Process, is_idle, waiting_mains
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import larger_shm, shm_commands, shm_place
-from trainlaunch.units import GIB, human_size
+from trainlaunch.units import GIB, counted, human_size
 
 MAX_FULL = 0.97  # from which on the next batch may not fit
 RESERVE = LogPattern("unable to allocate shared memory(shm)", r"\(shm\) for file <[^<>]*>: .*\((?:0|11|28)\)")
@@ -132,7 +132,9 @@ def _shm_exhausted_hang_live(case: Case, look: ContainerSnapshot) -> Told | None
             continue
         full = look.shm.used >= FULL * look.shm.size
         shown = EvidenceLine(
-            "machine", 0, f"all {len(workers)} workers wait for work, and process {main.pid} for a batch"
+            "machine",
+            0,
+            f"waiting for work: {counted(len(workers), 'worker')}, all; process {main.pid} waits for a batch",
         )
         return Told(
             f"{shm_place(case.evidence)} has no room for one more batch: the job waits for one that was lost",

@@ -39,7 +39,7 @@ _NVCC = LogPattern("Unsupported gpu", r"Unsupported gpu architecture '(?P<arch>\
 _COUNT = LogPattern("rror", r"cudaGetDeviceCount\(\)\. .*Error (?!10[01]\b)(?P<number>\d{1,4}): (?P<words>[^.]{1,120})")
 _LOOK = ("nvidia-smi",)
 _FIT = (
-    "use an image for this machine's driver and GPU (`nvidia-smi` names both), or a machine with a newer driver; "
+    "use an image for this host's driver and GPU (`nvidia-smi` names both), or a machine with a newer driver; "
     "another attempt on this one gives the same"
 )
 
@@ -49,7 +49,7 @@ _gpu_driver = of_stories(
     (
         Story(
             (_FABRIC,),
-            "the GPUs of this machine are not ready: they are joined by NVSwitches, whose fabric manager does not run "
+            "the GPUs of this host are not ready: they are joined by NVSwitches, whose fabric manager does not run "
             "on the host, or has another version than the driver",
             "on the host start nvidia-fabricmanager of the driver's version (`systemctl status nvidia-fabricmanager`), "
             "or use another machine; neither the image nor --gpus is it",
@@ -72,7 +72,7 @@ _gpu_driver = of_stories(
         ),
         Story(
             (_KERNEL, _ARCH),
-            "torch in this image has no code for this machine's GPU",
+            "torch in this image has no code for this host's GPU",
             "use an image whose torch is built for this GPU, for a new one that is a newer torch and CUDA (`python -c "
             "'import torch; print(torch.cuda.get_arch_list())'` shows what is built in), or another GPU",
             commands=_LOOK,
@@ -86,7 +86,7 @@ _gpu_driver = of_stories(
         ),
         Story(
             (_OLD, _INSUFFICIENT, _FORWARD, _CONDITION),
-            "this machine's NVIDIA driver does not fit the CUDA of the image",
+            "this host's NVIDIA driver does not fit the CUDA of the image",
             _FIT,
             commands=_LOOK,
         ),

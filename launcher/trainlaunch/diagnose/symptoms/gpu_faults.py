@@ -90,7 +90,7 @@ _STORIES = (
     ),
 )
 _NONE_SEEN = (
-    "CUDA sees no GPU: the container asked for none, or this machine has none",
+    "CUDA sees no GPU: the container asked for none, or this host has none",
     "ask for GPUs (resources.gpus; `docker run --gpus all`, `podman run --device nvidia.com/gpu=all`, `apptainer exec "
     "--nv`, `sbatch --gpus`); where they are asked for, look with `nvidia-smi` on the machine itself",
 )
@@ -169,7 +169,7 @@ _gpu_peer_denied = of_stories(
     (
         Story(
             (_PIDFD,),
-            "a process may not take over another's handle of GPU memory (pidfd_getfd), so tensors can't be shared",
+            "a process may not use another's handle of GPU memory (pidfd_getfd), so tensors can't be shared",
             "give the container the capability SYS_PTRACE (`--cap-add SYS_PTRACE`), or share without it: set env: "
             "{PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:False'}",
             LIKELY,

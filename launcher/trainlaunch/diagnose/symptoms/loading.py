@@ -19,6 +19,7 @@ from trainlaunch.diagnose.base.container_snapshot import (
     was_forked,
 )
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.units import counted
 
 FIX = (
     "set data_loader.multiprocessing_context to forkserver, or start threads (Ray, gRPC, cv2, tokenizers) after the "
@@ -51,7 +52,7 @@ def _fork_deadlock_live(case: Case, look: ContainerSnapshot) -> Told | None:
     sentence = f"worker {look.number(first)} has waited for a lock {place(first)}{duration(first)}: most often one "
     sentence += "that another thread held when the worker was forked, and that nobody will release"
     shown = EvidenceLine(
-        "machine", 0, f"pid {first.pid}: in the kernel's {first.kernel}; {len(stuck)} workers stand so"
+        "machine", 0, f"pid {first.pid}: in the kernel's {first.kernel}; {counted(len(stuck), 'worker')} there"
     )
     return Told(sentence, (shown,), FIX, LIKELY if first.stack else POSSIBLE)
 
@@ -106,7 +107,9 @@ def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) 
         what, sure = "they wait too, for their storage most often", POSSIBLE
         fix = f"try num_workers {2 * len(workers)}, or faster storage"
     seen = EvidenceLine(
-        "machine", 0, f"{len(workers)} workers use {used:.1f} of {most:g} CPUs; pid {main.pid} waits for them"
+        "machine",
+        0,
+        f"CPU use of {counted(len(workers), 'worker')}: {used:.1f} of {most:g}; pid {main.pid} waits for a batch",
     )
     return Told(
         f"workers at {100 * used / len(workers):.0f} % CPU, queue empty{idle}: {what}",

@@ -106,7 +106,9 @@ def _look(case: Case, name: str) -> str:
         return (
             "look for `Out of memory` in the node's kernel log; `kubectl get events` may name who deleted or drained it"
         )
-    return "look for `Out of memory` in `sudo dmesg`; a lower resources.memory would be met first, and named"
+    return (
+        "look for `Out of memory` in `sudo dmesg`; with resources.memory below the host's, the next kill is attributed"
+    )
 
 
 _TORCHRUN = LogPattern(
@@ -116,9 +118,7 @@ _GOT = LogPattern("SignalException", r"SignalException: Process \d+ got signal")
 _SCANCEL = LogPattern("rror", r"(?:JOB|STEP) \S+ ON \S+ CANCELLED AT [\d:T-]+(?: \*+)?\s*$")
 _AGAIN = "start it again with `trainlaunch up` when it should go on"
 _DEADLINE = "active_deadline"
-_LONGER = (
-    "raise active_deadline; `trainlaunch doctor JOB` while it runs again tells whether it works, or waits for what"
-)
+_LONGER = "raise active_deadline; `trainlaunch doctor JOB` while it runs again shows whether it progresses or hangs"
 
 
 def _stopped(case: Case) -> Told | None:

@@ -37,7 +37,7 @@ _config_refused = _refused(
 )
 _machine_refused = _refused(
     EXIT_TRY_ELSEWHERE,
-    "the preflight stopped the job before its first line, because this machine can't run it now",
+    "the preflight stopped the job before its first line, because this host can't run it now",
     "free what that line names and start again, or use another machine",
 )
 
@@ -125,7 +125,7 @@ _REFUSALS = (
     Story(
         (_SLOTS,),
         "mpirun was asked for more processes than its hosts have slots",
-        "lower -np, or state the slots (`--host NODE:8`); `--oversubscribe` shares the cores",
+        "lower -np, or set the slots (`--host NODE:8`); `--oversubscribe` shares the cores",
     ),
     Story(
         (_REFUSED_BY_SLURM,), "Slurm refused the job or its step; it did not run", "change what Slurm names: <words>"
@@ -205,7 +205,7 @@ def _command_not_started(case: Case) -> Told | None:
         return _not_there(slurm)
     wrong_cpu = case.first(_FORMAT)
     if wrong_cpu is not None and case.exit_code != 0:
-        sentence = "the program is built for another CPU than this machine's, or is a script without a `#!` line"
+        sentence = "the program is built for another CPU than this host's, or is a script without a `#!` line"
         fix = "use an image for this platform (`docker image inspect -f '{{.Architecture}}' IMAGE`), or add `#!/bin/sh`"
     elif case.exit_code == EXIT_NOT_EXECUTABLE or (engine is not None and _ENGINE_DENIED.found_in(engine.text)):
         sentence = "the command was found and could not be executed"

@@ -34,7 +34,7 @@ def request_of(line: Line, *, folder: Path, variable: Variable) -> Body:
     words = [*([line.image] if line.image else []), *line.arguments, *(each.word for each in line.flags)]
     unknown = [each for each in words if not each.known]
     if line.image is None or unknown or line.unclear:
-        raise ValueError(f"{unknown[0].text if unknown else 'the image'} is not decided by the text")
+        raise ValueError(f"{unknown[0].text if unknown else 'the image'} is not decided by the file")
     restart = {"Name": "no", "MaximumRetryCount": 0}
     body: Body = {"Image": line.image.text, "AttachStdout": True, "AttachStderr": True}
     body["HostConfig"] = {"NetworkMode": "default", "RestartPolicy": restart}

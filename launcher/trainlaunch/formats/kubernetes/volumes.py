@@ -172,7 +172,7 @@ def _point(mount: Fields, volume: Volume, target: Value[str]) -> MountPoint:
     if isinstance(stated_flag, Unknown):
         options.append(f"readOnly={stated_flag.text}")
     elif volume.type == "pvc" and read_only != volume.read_only:
-        options.append("readOnly of the claim alone" if volume.read_only else "readOnly of the mount alone")
+        options.append("readOnly of the PVC alone" if volume.read_only else "readOnly of the mount alone")
     source = volume.source
     if volume.key and isinstance(source, Known):
         source = Known(f"{source.value}/{volume.key}", source.text, source.span)

@@ -46,7 +46,7 @@ def take_over(data: bytes, name: str, *, pick: str | None, folder: Path, stated:
     workload = found.written.workload
     origin = Path(name).parent if name != "-" else Path()
     target = _TARGETS[workload.format]
-    file = "the text" if name == "-" else Path(name).name
+    file = "stdin" if name == "-" else Path(name).name
     draft = empty(file, os.path.relpath(origin, folder), target, str(origin.resolve()))
     if draft.record.patch == "merge":
         draft.set("target", word(target))
@@ -92,14 +92,14 @@ def _list_groups(draft: JobDraft, found: ChosenContainer) -> None:
         draft.note(
             f"the number of its pods, {pods},",
             "a job is one container, and torchrun counts its nodes",
-            f"state torchrun: {{nnodes: {pods}, nproc_per_node: …}}, and leave torchrun's own flags out of command",
+            f"set torchrun: {{nnodes: {pods}, nproc_per_node: …}}, and leave torchrun's own flags out of command",
             found.written.workload.span,
         )
     for each in groups_beside(found):
         draft.note(
             f"the group of pods {each.workload.place}",
             "a job is one container, and its other nodes run the same under torchrun",
-            "state torchrun: {nnodes: …} with the number of all pods, or write a job file of its own for it",
+            "set torchrun: {nnodes: …} with the number of all pods, or write a job file of its own for it",
             each.workload.span,
         )
 
@@ -137,14 +137,14 @@ def _give_back(draft: JobDraft, own: Workload, plan: Wrapped) -> None:
             break
     if best is not None:
         draft.fields.update(data_loader=best[1].data_loader, shm_extra=best[1].shm_extra)
-        draft.comment("data_loader", "The rendering has sums alone: these DataLoaders have the same need of /dev/shm.")
+        draft.comment("data_loader", "The rendered file has sums alone: these DataLoaders take as much of /dev/shm.")
     _leave_to_plan(draft, job_draft.planned(draft))
     made = job_draft.planned(draft)
     for name in _different(own, plan, made):
         draft.note(
             f"{name} of the plan",
-            "a rendering has the sums of its DataLoaders, which others may have too",
-            "state data_loader as the script has it",
+            "a rendered file has the sums of its DataLoaders, which others may have too",
+            "set data_loader as the script has it",
             own.span,
         )
 

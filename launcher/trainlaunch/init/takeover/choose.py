@@ -34,20 +34,20 @@ from trainlaunch.rules.sources.training_commands import is_training
 from trainlaunch.targets import TEXTS
 from trainlaunch.yamltree.tolerant import Node
 
-_FIX = "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
+_FIX = "name a file with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
 # Kinds of which nothing is taken over: what the text is, and what to do in its place.
 REFUSED = {
-    DOCKERFILE: ("a Dockerfile, which builds an image and starts none", "name the text that starts the image"),
+    DOCKERFILE: ("a Dockerfile, which builds an image and starts none", "name the file that starts the image"),
     SAGEMAKER: (
         "a configuration of SageMaker's local mode, which names no image",
         "name the script: `trainlaunch init train.py`",
     ),
     ECS: (
-        "a task definition of Amazon ECS, which is not taken over",
+        "a task definition of Amazon ECS, which can't be converted",
         "give its values to `trainlaunch init --image IMAGE --cpus N --memory SIZE --gpus N`, then add its command, "
         "environment and mounts to that job file",
     ),
-    TRAINING_SCRIPT: ("a script, which is not taken over", "leave out --from: `trainlaunch init train.py`"),
+    TRAINING_SCRIPT: ("a script, which can't be converted", "leave out --from: `trainlaunch init train.py`"),
 }
 _OURS = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)
 
@@ -91,7 +91,7 @@ def _read(data: bytes, name: str) -> SourceText:
         read = _named(read_text(text, "-"), text, name)  # no name that tells: what it says does
     kind = read.name if isinstance(read, FileKind) else read.kind
     if kind is None:
-        raise _rejected("TL382", f"{name} is not a text that can be taken over", _FIX, Span(name, 1, 1, 1, 1))
+        raise _rejected("TL382", f"{name} is not a file that can be converted", _FIX, Span(name, 1, 1, 1, 1))
     if kind == JOB_FILE:
         fix = f"use it as it is: `trainlaunch plan {name}`"
         raise _rejected("TL382", f"{name} is a job file already", fix, Span(name, 1, 1, 1, 1))
@@ -99,7 +99,7 @@ def _read(data: bytes, name: str) -> SourceText:
         return read
     # lint says why, and where.
     found = [each.diagnostic for each in lint_bytes(data, name, None if kind == TEMPLATE else kind).findings[:1]]
-    fix = "pipe the rendered text: helm template CHART | trainlaunch init --from -"
+    fix = "pipe the rendered file: helm template CHART | trainlaunch init --from -"
     raise JobFileRejected(
         each._replace(severity=Severity.ERROR, fix=fix if kind == TEMPLATE else each.fix) for each in found
     )
@@ -114,7 +114,7 @@ def _refuse_text_of_others(text: str, name: str) -> None:
     if header is not None and header.target in TEXTS:
         raise _rejected(
             "TL382",
-            f"{name} is a rendering for {header.target}, which is not taken back",
+            f"{name} is a rendered file for {header.target}, which can't be converted back",
             f"use the job file that it was rendered from: {header.job_file}",
             Span(name, header.line, 1, header.line, 1),
         )

@@ -32,7 +32,7 @@ _PULL = {
 }
 _OURS = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)
 _OF_SHM = {
-    of.UNSIZED: "it is a tmpfs without a size, and every rendering states one",
+    of.UNSIZED: "it is a tmpfs without a size, and every rendered file sets one",
     of.HOST: "it shares the host's, which every process of the host fills",
     of.CONTAINER: "it shares another container's",
     of.NONE: "it has none, and a DataLoader with workers needs it",
@@ -61,7 +61,7 @@ def _take_name(draft: JobDraft, workload: Workload) -> None:
     made = label(name) or label(posixpath.basename(image.partition("@")[0]).partition(":")[0]) or "my-job"
     draft.set("name", word(scalar(made)))
     if name and made != name:
-        draft.comment("name", f"The text calls it {name}, which is not a DNS-1123 label of at most 50 characters.")
+        draft.comment("name", f"The file calls it {name}, which is not a DNS-1123 label of at most 50 characters.")
 
 
 def _take_image(draft: JobDraft, workload: Workload) -> None:
@@ -71,11 +71,11 @@ def _take_image(draft: JobDraft, workload: Workload) -> None:
         draft.set("image", word(scalar(_FETCHED.sub("", image.value).replace("#", "/"))))
         return
     if isinstance(image, Unknown):
-        draft.leave_open("image", f"The text leaves the image to {image.text}: write what that stands for as image.")
+        draft.leave_open("image", f"The file leaves the image to {image.text}: write what that stands for as image.")
         why, shown = "a variable or a template decides it", image.text
     else:
-        draft.leave_open("image", "The text builds its image, or names none: write its name as image.")
-        why, shown = "the text states none; one that is built there has no name here", "of the text"
+        draft.leave_open("image", "The file builds its image, or names none: write its name as image.")
+        why, shown = "the file names none; one that is built there has no name here", "of the file"
     draft.note(f"the image {shown}", why, "write the image with its tag or digest", workload.span)
 
 
@@ -136,12 +136,12 @@ def _take_env(draft: JobDraft, workload: Workload) -> None:
             draft.set(f"secrets.{name}", {"env": name})
         elif source and _VARIABLE.fullmatch(name) and source[1] in (None, name):
             draft.set(f"secrets.{name}", {"env": source[2]})
-            draft.comment("secrets", f"{name} is what the variable {source[2]} of this machine holds.")
+            draft.comment("secrets", f"{name} is what the variable {source[2]} of this host holds.")
         elif isinstance(value, Known) and value.value and _SECRET.search(name) and _VARIABLE.fullmatch(name):
             draft.set(f"secrets.{name}", {"env": name})
             draft.note(
                 f"the value of {name}",
-                "a secret stands in no job file, and no rendering shows one",
+                "a secret stands in no job file, and no rendered file shows one",
                 f"export {name} before `up`, or name a file or a Kubernetes Secret",
                 value.span,
             )
@@ -180,7 +180,9 @@ def take_gpus(draft: JobDraft, workload: Workload) -> None:
         asked = gpus.value
         if asked.all:
             draft.set("resources.gpus", word(ALL_GPUS))
-            draft.set("ranks_per_container", 1, "All GPUs are another number on each machine: state the processes.")
+            draft.set(
+                "ranks_per_container", 1, "All GPUs are another number on each machine: set the number of processes."
+            )
         elif asked.ids:
             draft.set("resources.gpus", flow(asked.ids))
         elif asked.number:
@@ -208,7 +210,7 @@ def _take_amd(draft: JobDraft, nodes: tuple[str, ...]) -> None:
         draft.set("resources.gpus", flow(tuple(str(int(each[1]) - 128) for each in numbers if each)))
     else:
         draft.set("resources.gpus", word(ALL_GPUS))
-        draft.set("ranks_per_container", 1, "All GPUs are another number on each machine: state the processes.")
+        draft.set("ranks_per_container", 1, "All GPUs are another number on each machine: set the number of processes.")
 
 
 def _take_extended(draft: JobDraft, workload: Workload) -> None:
@@ -221,7 +223,7 @@ def _take_extended(draft: JobDraft, workload: Workload) -> None:
         elif count.isdigit() and "/" in name and not GPU_RESOURCE.fullmatch(name):
             draft.fields.setdefault("resources", {}).setdefault("extended", {})[name] = int(count)
         else:
-            draft.note(f"{name}: {count}", "resources.extended takes whole numbers", "state it there", workload.span)
+            draft.note(f"{name}: {count}", "resources.extended takes whole numbers", "set it there", workload.span)
 
 
 def take_shm(draft: JobDraft, shm: ShmSetting, workload: Workload) -> None:
@@ -234,9 +236,9 @@ def take_shm(draft: JobDraft, shm: ShmSetting, workload: Workload) -> None:
         return
     if shm.kind in _OF_SHM:
         draft.note(
-            f"/dev/shm as the text has it ({shm.kind})",
+            f"/dev/shm as the file has it ({shm.kind})",
             f"{_OF_SHM[shm.kind]}; a job has one of its own",
-            "state shm_size, or leave it to the plan",
+            "set shm_size, or leave it to the plan",
             shm.span or workload.span,
         )
         if isinstance(shm.declared, Known) and shm.declared.value >= LEAST_SHM:
@@ -244,8 +246,8 @@ def take_shm(draft: JobDraft, shm: ShmSetting, workload: Workload) -> None:
         return
     draft.note(
         "the default of 64 MiB for /dev/shm",
-        "the text states no size, and workers need more; the plan sizes it",
-        "give data_loader a sample, or state shm_size",
+        "the file sets no size, and workers need more; the plan sizes it",
+        "give data_loader a sample, or set shm_size",
         workload.span,
     )
 
@@ -264,11 +266,11 @@ def take_process(draft: JobDraft, written: SourceContainer) -> None:
         image = workload.image.value if isinstance(workload.image, Known) else "IMAGE"
         draft.note(
             "the image's own command",
-            "the text leaves the command to the image, and a job states it: the preflight runs before it",
+            "the file leaves the command to the image, and a job sets it: the preflight runs before it",
             f"put it into command; `docker image inspect {image}` shows the image's ENTRYPOINT and CMD",
             workload.span,
         )
-        draft.leave_open("command", "The text runs the image's own command: write that as command.")
+        draft.leave_open("command", "The file runs the image's own command: write that as command.")
         return
     draft.set("command", flow(tuple(map(literal_of, words))))
     if entrypoint is not None:
@@ -280,7 +282,7 @@ def take_process(draft: JobDraft, written: SourceContainer) -> None:
         )
     workers = stated_workers(written.argvs, workload.env)
     if workers is not None:
-        draft.set("data_loader.num_workers", workers, "The command states this number of workers itself.")
+        draft.set("data_loader.num_workers", workers, "The command sets this number of workers itself.")
     take_owners(draft, written.argvs)
 
 
@@ -292,4 +294,4 @@ def _leave_command_open(draft: JobDraft, value: Unknown) -> None:
         "write the words that it stands for into command",
         value.span,
     )
-    draft.leave_open("command", f"The text runs `{shown[:300]}`: write what that stands for as command.")
+    draft.leave_open("command", f"The file runs `{shown[:300]}`: write what that stands for as command.")

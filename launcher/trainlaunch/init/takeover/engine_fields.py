@@ -26,14 +26,14 @@ _WHY = {
     ),
     "tty": ("a job has no terminal; `trainlaunch up` follows its log", "start a shell with `docker run` itself"),
     "restart": (_RESTARTS, "write restart: {max_attempts: 3}"),
-    "env-file": ("its lines are not in this text", "write its variables into env, and its secrets into secrets"),
+    "env-file": ("its lines are not in this file", "write its variables into env, and its secrets into secrets"),
     "volumes-from": ("a job names each mount", "write them into mounts"),
-    "gpus": ("several are stated, and no engine takes both", "state resources.gpus"),
+    "gpus": ("several are set, and no engine takes both", "set resources.gpus"),
 }
 _COMPOSE_WHY = {
     "build": ("a job starts an image that is there", "build it first, and write its name into image"),
     "restart": (_RESTARTS, "write restart: {max_attempts: 3}"),
-    "env_file": ("its lines are not in this text", "write its variables into env, and its secrets into secrets"),
+    "env_file": ("its lines are not in this file", "write its variables into env, and its secrets into secrets"),
     "depends_on": ("the other services are not in the job file", "start them first, with the Compose file"),
     "networks": ("a job has its project's own network", "write patches.compose for another one"),
     "extends": ("what it extends is in another file", "write what that says into this file first"),
@@ -41,7 +41,7 @@ _COMPOSE_WHY = {
     "profiles": ("a job file is one job", "name the job file instead of the profile"),
     "stdin_open": ("a job has no terminal", "start a shell with `docker compose run`"),
     "tty": ("a job has no terminal", "start a shell with `docker compose run`"),
-    "deploy": ("Swarm schedules no training job, and a job's limits are in resources", "state them in resources"),
+    "deploy": ("Swarm schedules no training job, and a job's limits are in resources", "set them in resources"),
     "configs": ("the file is the Compose file's", "mount it: {type: bind, source: …, target: …, read_only: true}"),
 }
 _COMPOSE_SAME = frozenset({"init", "container_name", "ipc", "volumes", "hostname", "shm_size"})
@@ -87,7 +87,7 @@ def take_flags(draft: JobDraft, workload: Workload) -> None:
     others = [each for each in workload.devices.get("nodes", "").split() if each not in amd_nodes(workload)]
     kept += [part for each in others for part in ("--device", each)]
     if kept:
-        draft.set("patches.docker.extra_args", kept, "Flags of the text that no field has; for docker alone.")
+        draft.set("patches.docker.extra_args", kept, "Flags of the file that no field has; for docker alone.")
     _take_around(draft, workload)
 
 
@@ -135,7 +135,7 @@ def name_volumes(draft: JobDraft, nodes: Sequence[Node], span: Span) -> None:
         if own is None and project is None:
             draft.note(
                 f"the volume {name} by that name",
-                f"Compose puts its project's name in front, as in PROJECT_{name}, and the text has none",
+                f"Compose puts its project's name in front, as in PROJECT_{name}, and the file has none",
                 "write the one that `docker volume ls` shows",
                 span,
             )
@@ -169,5 +169,5 @@ def take_keys(draft: JobDraft, workload: Workload, service: MappingNode | None) 
     if kept:
         name = str(draft.fields["name"])
         draft.set(
-            "patches", {"compose": {"services": {name: kept}}}, "Keys of the text that no field has; for Compose."
+            "patches", {"compose": {"services": {name: kept}}}, "Keys of the file that no field has; for Compose."
         )

@@ -70,7 +70,7 @@ class JobDraft(NamedTuple):
 
     def note(self, what: str, why: str, fix: str, span: Span | None = None) -> None:
         """Say that a part of the text is not in the job file."""
-        told = Diagnostic("TL381", f"{what} is not taken over", fix, why=why, severity=Severity.WARNING, span=span)
+        told = Diagnostic("TL381", f"{what} was not converted", fix, why=why, severity=Severity.WARNING, span=span)
         if told not in self.notes:
             self.notes.append(told)
 
@@ -188,7 +188,7 @@ def _left_out(draft: JobDraft, error: Diagnostic) -> bool:
     steps = [each for each in error.field.split(".") if each]
     if steps == ["image"] and "image" not in draft.kept:
         draft.note(f"the image {draft.fields.pop('image')}", error.message, error.fix)
-        draft.leave_open("image", "The text's image is not one that an engine takes: write its name as image.")
+        draft.leave_open("image", "The file's image is not one that an engine takes: write its name as image.")
         return True
     if not steps or steps[0] in _NEEDED:
         return False

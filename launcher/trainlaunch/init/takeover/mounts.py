@@ -106,7 +106,7 @@ def known_here(draft: JobDraft, field: str, value: Unknown) -> Known[str] | Unkn
         path = draft.here + rest
     else:
         return value
-    draft.comment(field, f"{value.text} is taken for what it is on this machine.")
+    draft.comment(field, f"{value.text} is taken for what it is on this host.")
     return Known(path, value.text, value.span)
 
 
@@ -138,13 +138,13 @@ def _without(draft: JobDraft, mount: MountPoint, where: str) -> None:
     place = mount.target.span if mount.target is not None else None
     if mount.type == "bind":
         why = "it is a folder of the node, and which node runs the job is the cluster's business"
-        fix = f"put the data on a claim, and add {{type: pvc, source: CLAIM, target: {where}}} to mounts"
+        fix = f"put the data on a PVC, and add {{type: pvc, source: CLAIM, target: {where}}} to mounts"
     elif mount.type == "secret":
         why = "a job's secrets are single variables, or files below /run/secrets"
         fix = "write it as secrets: {NAME: {kubernetes: name/key, as: file}}, and read NAME_FILE"
     else:
         why = f"a job has no mounts of type {mount.type}"
-        fix = "put what it brings into the image, or on a volume or claim"
+        fix = "put what it brings into the image, or on a volume or PVC"
     draft.note(f"the {mount.type} mount at {where}", why, fix, place)
 
 

@@ -47,12 +47,12 @@ _DECIDED = re.compile(
 _USUAL = ("a job file has no field for it", "write patches.kubernetes, if it is needed")
 _WHY = {
     "initContainers": ("a job is one container; another beside it is a part of the pod", "write patches.kubernetes"),
-    "podFailurePolicy": ("a rendering has its own, by restart.on_exit_codes", "state restart.on_exit_codes"),
+    "podFailurePolicy": ("a rendered file has its own, by restart.on_exit_codes", "set restart.on_exit_codes"),
     "livenessProbe": ("a failed check would kill a training process that only waits", "watch the job with `status`"),
     "startupProbe": ("readiness only reports, from the start", "leave it out"),
     "readinessProbe": ("a job has its own check of /dev/shm", "watch what it checked from the training script"),
     "volumes": ("no container of the job mounts it", "leave it out"),
-    "requests": ("a job's requests are its limits", "state the limit in resources"),
+    "requests": ("a job's requests are its limits", "set the limit in resources"),
     "ports": ("a job serves nothing", "write patches.kubernetes, if somebody connects to it"),
 }
 _IDENTITY_BEFORE = (("USER", "trainlaunch"), ("LOGNAME", "trainlaunch"))  # in renderings before format 3
@@ -89,7 +89,7 @@ def _take_kind(draft: JobDraft, written: SourceContainer, rest: Mapping[str, obj
     draft.note(
         f"the kind {written.object_kind}",
         f"a job runs as one of {', '.join(KINDS)}; Job is the default",
-        "state kubernetes.kind, if another one fits better",
+        "set kubernetes.kind, if another one fits better",
         written.workload.span,
     )
 
@@ -129,7 +129,7 @@ def _take_flags(draft: JobDraft, rest: Mapping[str, object]) -> None:
         draft.set(
             "kubernetes.pod_security",
             word(strict),
-            "The text's pod states no more of its security than this: pod_security: restricted is the default.",
+            "The file's pod sets no more of its security than this: pod_security: restricted is the default.",
         )
     if isinstance(context["fsGroup"], int):
         draft.set("kubernetes.fs_group", context["fsGroup"])
@@ -152,9 +152,7 @@ def _take_attempts(draft: JobDraft, rest: Mapping[str, object]) -> None:
             draft.set(field, word(format_duration(value)))
     for key in ("completions", "parallelism"):
         if rest.get(f"spec.{key}", 1) != 1:
-            draft.note(
-                f"spec.{key} {rest[f'spec.{key}']}", "a job's nodes are torchrun's", "state torchrun: {nnodes: …}"
-            )
+            draft.note(f"spec.{key} {rest[f'spec.{key}']}", "a job's nodes are torchrun's", "set torchrun: {nnodes: …}")
 
 
 def _last(rest: Mapping[str, object], name: str) -> object:
@@ -181,7 +179,7 @@ def _take_demands(draft: JobDraft, workload: Workload) -> None:
         if name not in resources:
             resources[name] = value
             draft.comment(
-                "resources", f"The text limits no {what}, which a job for Kubernetes does: {value} is a guess."
+                "resources", f"The file limits no {what}, which a job for Kubernetes does: {value} is a guess."
             )
             draft.note(
                 f"no limit of {what}",

@@ -37,7 +37,7 @@ _COMMENTS = {
     "ttl_after_finished": re.compile(r"^(?:#|//) ttl_after_finished (\w+):", re.MULTILINE),
 }
 _STALL = re.compile(r"\btl_stall=(\d{1,9})\b", re.ASCII)  # in the prologue of the health check
-ENTRYPOINT_UNSTATED = "image_entrypoint is not stated"
+ENTRYPOINT_UNSTATED = "image_entrypoint is not set"
 
 
 def is_rendered(workload: Workload) -> bool:

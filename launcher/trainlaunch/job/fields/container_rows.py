@@ -32,8 +32,8 @@ _SIGNAL = r"(?:SIG)?(?:HUP|INT|QUIT|KILL|USR1|USR2|TERM|ALRM|PWR|WINCH|RTMIN(?:\
 _KEY = (r"\S+", "a key without spaces")
 RESOURCE_NAME = r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?"
 _TYPES = (
-    "bind: a path of this machine · volume: the engine's named volume · tmpfs: memory · scratch: node-local disk, "
-    "empty at the start · pvc: a PersistentVolumeClaim · config: a ConfigMap · code: a folder of this machine, read-"
+    "bind: a path of this host · volume: the engine's named volume · tmpfs: memory · scratch: node-local disk, "
+    "empty at the start · pvc: a PersistentVolumeClaim · config: a ConfigMap · code: a folder of this host, read-"
     "only; on Kubernetes an immutable ConfigMap of the files in it that git tracks ([code](kubernetes.md#code)). bind "
     "and volume need docker or compose, pvc and config need kubernetes; local takes a bind or code that working_dir or "
     "an argument leads to"
@@ -43,10 +43,10 @@ _TYPES = (
 # fmt: off
 _SECRET = record(
     Field("env", text(VARIABLE[1], VARIABLE[0]),
-          "variable of this machine that holds the value; this or `file` is required on docker, compose and local",
+          "variable of this host that holds the value; this or `file` is required on docker, compose and local",
           docker="`--env NAME`", compose="`environment`", kubernetes="–"),
     Field("file", STRING,
-          "file of this machine that holds the value; a relative path is relative to the job file's folder. This or "
+          "file of this host that holds the value; a relative path is relative to the job file's folder. This or "
           "`env`",
           docker="`--mount`", compose="`secrets`", kubernetes="–"),
     Field("kubernetes", text("name/key of a Kubernetes Secret", SUBDOMAIN + r"/[-._a-zA-Z0-9]+"),
@@ -61,7 +61,7 @@ _MOUNT = record(
     Field("type", choice("bind", "volume", "tmpfs", "scratch", "pvc", "config", "code"), _TYPES, required=True,
           example="bind"),
     Field("source", STRING,
-          "path, volume, claim or ConfigMap; none for tmpfs and scratch. A relative path is relative to the job file's "
+          "path, volume, PVC or ConfigMap; none for tmpfs and scratch. A relative path is relative to the job file's "
           "folder"),
     Field("target", ABSOLUTE_PATH, "path in the container; /dev/shm is `shm_size`'s", required=True,
           example="/workspace"),
@@ -148,7 +148,7 @@ CONTAINER = (
           "training processes per container; auto: torchrun.nproc_per_node, or the number that the command gives "
           "torchrun, accelerate, deepspeed or mpirun, else gpus, else 1. `gpus: all` needs one of the first three",
           shown="auto"),
-    Field("shm_size", size(4 * KIB, auto=True), "/dev/shm; below need is an error", shown="auto",
+    Field("shm_size", size(4 * KIB, auto=True), "/dev/shm; below the one-epoch peak is an error", shown="auto",
           docker="`--shm-size`", compose="`shm_size`", kubernetes="Memory emptyDir + `sizeLimit`"),
     Field("shm_extra", listing(_SHM_EXTRA), "other owners of /dev/shm (Ray, vLLM, checkpoints), added to need",
           default=()),
@@ -211,7 +211,7 @@ TRAINING = (
               default=0),
         Field("loaders", _LOADERS,
               "every DataLoader of the script, those that evaluate too: others are not counted; each takes what it "
-              "doesn't state from data_loader",
+              "doesn't set from data_loader",
               shown="{train: {}}"),
         Field("loaders_run", choice("together", "in_turn"),
               "together: any may be alive with any other, as Hugging Face's Trainer's and Lightning's · in_turn: each "

@@ -145,7 +145,7 @@ KUBERNETES = record(
     Field("fs_group", integer(0), "group of volumes; none where the image's user is kept", shown="1000",
           kubernetes="`fsGroup`"),
     Field("pod_security", choice("restricted", "baseline", "privileged"),
-          "Pod Security level that the pod must pass: restricted states uid 1000 where `user` is unstated, the others "
+          "Pod Security level that the pod must pass: restricted sets uid 1000 where `user` is unset, the others "
           "keep the image's user", default="restricted", kubernetes="`securityContext`"),
     Field("cpu_limit", BOOL, "whether CPUs are limited too, not only requested", default=True,
           kubernetes="`limits.cpu`"),
@@ -155,8 +155,9 @@ KUBERNETES = record(
           "whether `metadata.name` is the job's name without a hash of the pod template, for those who replace the "
           "object when it changes", default=False, kubernetes="`metadata.name`"),
     Field("prune", BOOL,
-          "whether a controller that applies renderings from Git may delete the object once Git has it no more; false "
-          "keeps a run until it ends", default=False, kubernetes="`metadata.annotations` of Argo CD and Flux"),
+          "whether a controller that applies rendered files from Git may delete the object once Git has it no more; "
+          "false "
+          "lets a run end first", default=False, kubernetes="`metadata.annotations` of Argo CD and Flux"),
     Field("token", BOOL, "whether the service account's token is mounted", default=False,
           kubernetes="`automountServiceAccountToken`"),
 )

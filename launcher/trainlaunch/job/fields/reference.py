@@ -20,7 +20,7 @@ page.
 - **Sizes**: `Ki Mi Gi Ti`, or lower-case `k m g t` with an optional `b`, all binary: `512m` is 512 MiB. `8G`, `8GB`
   and `8M` are errors, since Docker and Kubernetes read them differently, and so are bare integers under 1 MiB.
 - **CPUs**: `4`, `1.5`, `500m`. **Durations**: `30s`, `5m`, `1h30m`, `2d`.
-- **Strings** (`env`, `labels`, `command` and all other text) take a plain scalar as it is spelled: `no` is "no",
+- **Strings** (`env`, `labels`, `command` and all other text) take a plain scalar as it is written: `no` is "no",
   `1e3` is "1e3", `08` is "08". Integers are plain digits and booleans are `true` or `false`; `"8"`, `0o10`, `1_000`
   and `yes` are errors.
 - **`target_overrides.T`** takes any field for one target: mappings merge, lists and scalars replace, null is the
@@ -28,8 +28,8 @@ page.
 - **`--set field=value`** lays one value on top of all that, for one invocation: `--set resources.memory=16Gi`,
   `--set mounts.0.source=./data`, `--set 'env.DEBUG="1"'`. A list's length as index appends: `--set command.2=--amp`.
 - Precedence: defaults < defaults of policies < `profile` < job < target_overrides < `--set`. The lock (`trainlaunch
-  lock`) fills what all of these leave open: the image's digest and `image_entrypoint`. Ceilings of the policy come last
-  ([policy.md](policy.md)); [patches](patches.md) change the final text in what the plan does not decide.
+  lock`) fills what all of these leave open: the image's digest and `image_entrypoint`. Limits of the policy come last
+  ([policy.md](policy.md)); [patches](patches.md) change the rendered file in what the plan does not decide.
 - No key stands twice. Anchors, aliases and `<<` work; tags don't. At most 1 MiB and 10,000 values.
 """
 _HEAD = "| field | type | default | meaning | docker run | Compose | Kubernetes |\n|---|---|---|---|---|---|---|\n"

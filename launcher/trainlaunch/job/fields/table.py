@@ -53,11 +53,11 @@ _HEALTHCHECK = record(
 
 RUNNING = (
     Field("ulimits", mapping(Type("ulimit", "a number, or {soft: n, hard: n}", low=-1, high=2**63 - 1), *_ULIMITS),
-          "limits, -1 for no limit; rendered only when stated",
+          "limits, -1 for no limit; rendered only when set",
           docker="`--ulimit`", compose="`ulimits`", kubernetes="TL401"),
     Field("healthcheck", _HEALTHCHECK, "how the engine asks after the job", shown="on"),
     Field("observe", BOOL, "whether its processes note how long they wait for data ([data wait](data-wait.md)), in "
-          "renderings too", shown="where `run` and `up` start it on this machine"),
+          "rendered files too", shown="where `run` and `up` start it on this host"),
     Field("restart", record(
         Field("max_attempts", integer(1, 1000), "runs in all; never again after 78, 125–127 or a stop", default=1,
               docker="`up`; comment", compose="`up`; comment", kubernetes="`backoffLimit` n−1"),
@@ -101,7 +101,7 @@ PATCHES = Field("patches", record(
           default={}, docker="–", compose="any key", kubernetes="–"),
     Field("kubernetes", listing(_OPERATION), "JSON Patch of the objects", default=(),
           docker="–", compose="–", kubernetes="any field"),
-), "changes to the final text of one target, which is then read back (docs/patches.md)", default={})
+), "changes to the rendered file of one target, which is then read back (docs/patches.md)", default={})
 POLICY = Field("policy", text("a path", r"(?!~)[^\0]+"),
                "policy file, relative to the job file, beside each `trainlaunch-policy.yaml` from its folder up to the "
                "repository's root (docs/policy.md)")

@@ -71,7 +71,7 @@ def _check_owners(job: ValidationContext) -> None:
                 path,
                 f"shm_extra[{index}] is ray without a size, and resources.memory is missing",
                 fix="add resources.memory, or the size: a tenth more than object_store_memory",
-                why="Ray's object store is 30 % of the memory unless it is stated",
+                why="Ray's object store is 30 % of the memory unless it is set",
             )
 
 
@@ -92,7 +92,7 @@ def _check_process(job: ValidationContext) -> None:
         job.add(
             "TL109",
             "script",
-            "command and script are both stated",
+            "command and script are both set",
             fix="delete one of them; in target_overrides write null",
         )
     if not command and not script and not {"command", "script"} & job.misspelt:
@@ -133,7 +133,7 @@ def _check_torchrun(job: ValidationContext) -> None:
     job.add(
         "TL109",
         starter.field,
-        f"{starter.field} calls {program}, and the torchrun block is stated too",
+        f"{starter.field} calls {program}, and the torchrun block is set too",
         why="the block puts its own torchrun in front, so each of its ranks would start all ranks again",
         fix=f"write the command without {program}, as in [python, train.py], or delete the torchrun block",
     )
@@ -174,7 +174,7 @@ def _check_gpus(job: ValidationContext) -> None:
         job.add(
             "TL207",
             "resources.gpus",
-            "resources.gpus is all, and ranks_per_container is not stated",
+            "resources.gpus is all, and ranks_per_container is not set",
             why="/dev/shm and workers are sized per training process, and all is a different number on each machine",
             fix="add ranks_per_container: 1, or the number of training processes",
         )
@@ -228,7 +228,7 @@ def _check_source(job: ValidationContext, path: str, mount: Mapping[str, Any]) -
     if kind in {"tmpfs", "scratch"}:
         _check_empty(job, path, kind, mount)
         return
-    named, words = _NAMED_SOURCE.get(kind, ("", "a path of this machine, like ./src"))
+    named, words = _NAMED_SOURCE.get(kind, ("", "a path of this host, like ./src"))
     if kind == "code" and mount.get("read_only") is False:
         job.add(
             "TL109",

@@ -19,7 +19,7 @@ def check_engine(job: ValidationContext) -> None:
     """Report each stated field that an engine does not support."""
     name = job.value("name")
     if name is not None and len(name) < MIN_CONTAINER_NAME_LENGTH:
-        cannot(job, "name", f"containers with a name of one character (name {name})", fix=f"write {name}-job")
+        cannot(job, "name", f"container names of one character (name {name})", fix=f"write {name}-job")
     check_engine_fields(job)
     _check_labels(job)
     _check_paths(job)

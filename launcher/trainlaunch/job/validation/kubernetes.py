@@ -24,7 +24,7 @@ def check(job: ValidationContext) -> None:
     check_shared(
         job,
         instead={"bind": "pvc", "volume": "pvc"},
-        why="a cluster's nodes don't hold this machine's files; type: code brings a folder of at most 900 KiB there",
+        why="a cluster's nodes don't hold this host's files; type: code brings a folder of at most 900 KiB there",
         source_fix="add kubernetes: my-secret/{key} to {field}",
     )
     _require_limits(job)
@@ -133,7 +133,7 @@ def _refuse_stated_ids(job: ValidationContext) -> None:
             job.add(
                 "TL109",
                 field,
-                f"kubernetes.run_as is assigned, and {field} is stated",
+                f"kubernetes.run_as is assigned, and {field} is set",
                 fix=f"{fix}, or delete kubernetes.run_as",
                 why="a cluster that assigns ids refuses pods that state others",
             )

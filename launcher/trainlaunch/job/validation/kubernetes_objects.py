@@ -127,14 +127,14 @@ def _check_requirements(job: ValidationContext) -> None:
                 job.add(
                     "TL109",
                     f"{path}.values",
-                    f"{path} states {operator}, which takes no values",
+                    f"{path} sets {operator}, which takes no values",
                     fix=f"delete {path}.values",
                 )
             elif operator in _WITH_ONE_NUMBER and not (len(values) == 1 and re.fullmatch(r"-?\d+", values[0])):
                 job.add(
                     "TL107",
                     path,
-                    f"{path} states {operator} with {len(values)} values; expected one integer",
+                    f"{path} sets {operator} with {len(values)} values; expected one integer",
                     fix="write values: [1]",
                 )
             elif ".matchFields." in path and len(values) > 1:
@@ -162,7 +162,7 @@ def _check_tolerations(job: ValidationContext) -> None:
             job.add(
                 "TL109",
                 f"{path}.value",
-                f"{path} states Exists and a value",
+                f"{path} sets Exists and a value",
                 why="Exists tolerates every value",
                 fix=f"delete {path}.value",
             )

@@ -43,7 +43,7 @@ def _check_no_tokens(job: ValidationContext) -> None:
                 field,
                 f"{field} is {shorten(value)}, and data_loader is none",
                 why="a job without DataLoaders has no such number; it would arrive as 0 or empty",
-                fix=f"delete it, write {{{{{token}}}}} for these very characters, or state data_loader",
+                fix=f"delete it, write {{{{{token}}}}} for these very characters, or set data_loader",
             )
 
 
@@ -72,7 +72,7 @@ def _check_one_measure(job: ValidationContext, path: str, stated: Mapping[str, A
         job.add(
             "TL109",
             f"{path}.batch_bytes",
-            f"{path} states sample and batch_bytes",
+            f"{path} sets sample and batch_bytes",
             why="each alone gives the bytes of a batch",
             fix=f"delete {path}.sample, or {path}.batch_bytes",
         )
@@ -83,7 +83,7 @@ def _check_batch_size(job: ValidationContext, path: str, values: Mapping[str, An
         job.add(
             "TL106",
             path,
-            f"{path}.batch_size is missing, and a sample is stated",
+            f"{path}.batch_size is missing, and a sample is set",
             why="a batch is batch_size samples; null says that the dataset yields batches and sample is one of them",
             fix=f"add batch_size: 32 under {path}, or null",
         )
@@ -116,7 +116,7 @@ def check_inside(job: ValidationContext) -> None:
         job.add(
             "TL109",
             _STALL,
-            f"{_STALL} is stated, and data_loader.inject is off",
+            f"{_STALL} is set, and data_loader.inject is off",
             fix=f"delete data_loader.inject, or {_STALL}",
             why="torch's own DataLoader notes when it begins to wait, which trainlaunch adds to it inside the job",
         )
@@ -124,7 +124,7 @@ def check_inside(job: ValidationContext) -> None:
         job.add(
             "TL109",
             _STALL,
-            f"{_STALL} is stated, and data_loader is none",
+            f"{_STALL} is set, and data_loader is none",
             fix=f"delete {_STALL}",
             why="it is the longest wait for a batch, and a job without a DataLoader waits for none",
         )

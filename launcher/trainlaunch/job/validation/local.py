@@ -13,7 +13,7 @@ from trainlaunch.job.validation.shared import check_one_node, check_shared
 
 _WHY = "a process of this host sees the host's own paths; nothing is mounted for it"
 _BINDS = frozenset({"bind", "code"})
-_FIX = "state this host's own paths in target_overrides.local, with mounts: [] or the binds that are left"
+_FIX = "set this host's own paths in target_overrides.local, with mounts: [] or the binds that are left"
 
 
 def check(job: ValidationContext) -> None:

@@ -92,7 +92,7 @@ def _check_mount(job: ValidationContext, flag: Flag, target: str) -> None:
             f"{_ARGUMENTS}.{flag.at}",
             f"--{flag.name} takes {shorten(source)}, a path relative to wherever docker is run",
             fix="write an absolute path, or use mounts, whose relative sources are seen from the job file",
-            why="a text is run in another folder than the one that `up` was started in",
+            why="a rendered file is run in another folder than the one that `up` was started in",
         )
 
 
@@ -112,7 +112,7 @@ def _ours(job: ValidationContext, flag: Flag, field: str, shown_as: str = "") ->
     job.add(
         "TL146",
         f"{_ARGUMENTS}.{flag.at}",
-        f"{shown_as or f'--{flag.name}'} repeats or undoes what trainlaunch itself states",
+        f"{shown_as or f'--{flag.name}'} repeats or undoes what trainlaunch itself sets",
         fix=f"write {field} instead, and delete the flag" if field else "delete the flag",
         why="docker takes the last of two and says nothing, so the plan would no longer be what runs",
     )

@@ -108,7 +108,7 @@ def check_checkpoints(job: ValidationContext) -> None:
             job.add(
                 "TL106",
                 "checkpoint_bytes",
-                "checkpoint_dir is missing, and checkpoint_bytes is stated",
+                "checkpoint_dir is missing, and checkpoint_bytes is set",
                 fix="add checkpoint_dir: with the folder that they are written to, or delete checkpoint_bytes",
             )
         return
@@ -183,7 +183,7 @@ def _check_sources(job: ValidationContext, name: str, secret: Mapping[str, Any],
         job.add(
             "TL109",
             f"{field}.file",
-            f"{field} states env and file",
+            f"{field} sets env and file",
             fix=f"delete {field}.env or {field}.file; in target_overrides write null",
             why="a secret has one source",
         )

@@ -132,7 +132,7 @@ def _check_text(job: ValidationContext) -> None:
             "healthcheck.on_unhealthy",
             "way to stop an unhealthy job (healthcheck.on_unhealthy: stop)",
             fix="write report",
-            why="whoever runs this text asks after the job's health at most; `trainlaunch up` and a kubelet stop it",
+            why="whoever runs this file checks the job's health at most; `trainlaunch up` and a kubelet stop it",
         )
     for field, mount in job.mounts():
         kind, source = mount.get("type"), str(mount.get("source") or ".")

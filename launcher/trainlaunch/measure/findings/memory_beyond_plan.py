@@ -73,7 +73,8 @@ def loaders_differ(facts: Facts) -> Wording:
         return Wording(
             f"{seen} of {stated} loaders ({names}) were read, at {places}",
             f"add {facts['flags']}, which reaches those that the script builds later",
-            why=f"it has built no other by then: probe ended after {facts['batches']} batches {epoch}at {facts['at']}",
+            why=f"it has built no other by then: probe ended after {counted(int(facts['batches']), 'batch')} "
+            f"{epoch}at {facts['at']}",
         )
     said = f"data_loader.loaders names {stated} ({names})" if stated else "data_loader is none"
     return Wording(
@@ -94,7 +95,8 @@ def kept_batches(facts: Facts) -> Wording:
     storages, most = int(facts["storages"]), human_size(int(facts["held_bytes"]))
     part = "a part of " if storages < held * int(facts["tensors"]) else ""
     return Wording(
-        f"{who} holds {part}{held} of {done} batches: {storages} files, {most} of /dev/shm, and more with each",
-        f"keep copies: {name or 'kept'}.append(batch.clone()), or state pin_memory=True, which copies on a GPU machine",
+        f"{who} still uses {part}{held} of {done} batches: {counted(storages, 'file')}, {most} of /dev/shm, and more "
+        "with each",
+        f"keep copies: {name or 'kept'}.append(batch.clone()), or set pin_memory=True, which copies on a GPU machine",
         why="a tensor that came from a worker stays in /dev/shm, with a file descriptor, while anything leads to it",
     )

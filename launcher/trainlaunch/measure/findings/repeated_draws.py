@@ -87,7 +87,7 @@ def idle_workers(facts: Facts) -> Wording:
     """Facts: numbers of the `idle` workers, how many are `busy`, `num_workers`, `shards` as the dataset states it."""
     idle, busy, workers = len(facts["idle"]), int(facts["busy"]), int(facts["num_workers"])
     shards = facts["shards"]
-    stated = f": the dataset has {int(shards)} shard{'s' * (shards != 1)}" if shards is not None else ""
+    stated = f": the dataset has {counted(int(shards), 'shard')}" if shards is not None else ""
     return Wording(
         f"{idle} of {workers} workers yield no sample{stated}",
         f"num_workers={busy}, or split the data into {workers} shards or more",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainlaunch.measure.finding import Facts, Wording, defect
-from trainlaunch.units import human_size
+from trainlaunch.units import counted, human_size
 
 
 @defect("TL718")
@@ -12,7 +12,8 @@ def iterators_rebuilt(facts: Facts) -> Wording:
     iterators, batches, workers = (int(facts[each]) for each in ("iterators", "batches", "num_workers"))
     each = float(facts["seconds"])
     return Wording(
-        f"the script starts {workers} workers {iterators} times for {batches} batches: {each:.2g} s each, "
+        f"the script starts {counted(workers, 'worker')} {iterators} times for {counted(batches, 'batch')}: "
+        f"{each:.2g} s each, "
         f"{each * iterators:.2g} s together",
         "keep one iterator until it ends (batches = iter(loader), then next(batches)), or set num_workers=0",
         why="iter(loader) starts all workers, and what they prepared is thrown away with it",
@@ -37,7 +38,8 @@ def no_persistent_workers(facts: Facts) -> Wording:
     start, epoch = float(facts["seconds"]), float(facts["epoch_seconds"])
     batches, workers = int(facts["batches"]), int(facts["num_workers"])
     return Wording(
-        f"each epoch starts {workers} workers, which takes {start:.2g} s; its {batches} batches take {epoch:.2g} s",
+        f"each epoch starts {counted(workers, 'worker')}, which takes {start:.2g} s, and then lasts {epoch:.2g} s "
+        f"({counted(batches, 'batch')})",
         "persistent_workers=True in DataLoader(...), if there is more than one epoch",
         why="without it workers end with each epoch, and the next ones import, copy the dataset and open files again",
     )

@@ -60,8 +60,8 @@ def _fix(facts: Facts) -> str:
     if facts["part"] == "batch":
         return "return tensors, arrays, numbers and text from __getitem__ and collate_fn"
     if facts["class"] == "function":
-        return f'{PICKLE_FIX}, or state multiprocessing_context="fork"'
-    return 'make it in the worker, when it reads its first sample, or state multiprocessing_context="fork"'
+        return f'{PICKLE_FIX}, or set multiprocessing_context="fork"'
+    return 'make it in the worker, when it reads its first sample, or set multiprocessing_context="fork"'
 
 
 @defect("TL702")
@@ -70,11 +70,11 @@ def handle_in_init(facts: Facts) -> Wording:
     kind, workers, method = str(facts["kind"]), int(facts["num_workers"]), str(facts["start_method"])
     file = f" of {facts['file']}" if facts["file"] else ""
     if not workers:
-        shared = "and workers would share it"
+        shared = "which workers would share"
     elif method == "fork":
-        shared = f"and {counted(workers, 'forked worker')} share it"
+        shared = f"shared with {counted(workers, 'forked worker')}"
     else:
-        shared = f"and {method} can't pickle it for {counted(workers, 'worker')}"
+        shared = f"which {method} can't pickle for {counted(workers, 'worker')}"
     harmless = not workers or (kind == "lock" and not facts["locked"] and method == "fork")
     return Wording(
         f"{facts['path']} is an open {_NOUNS.get(kind, kind + ' handle')}{file}, {shared}",
@@ -91,7 +91,7 @@ def threads_before_fork(facts: Facts) -> Wording:
     names = [f"{each['name']} ({each['at'] or each['package']})" for each in facts["threads"][:_NAMED]]
     more = f" and {count - len(names)} more" if count > len(names) else ""
     return Wording(
-        f"{counted(count, 'thread')} run while {counted(workers, 'worker')} are forked: {', '.join(names)}{more}",
+        f"the script forks {counted(workers, 'worker')} beside {counted(count, 'thread')}: {', '.join(names)}{more}",
         FIX,
         why="a lock that a thread holds at the fork stays held in the worker for ever: the thread isn't copied",
     )
@@ -102,13 +102,13 @@ def worker_hang(facts: Facts) -> Wording:
     """Facts: seconds `waited`, the `worker` with its place `at` and `function`, `threads` alive at the fork."""
     waited, workers, batches = round(float(facts["waited"])), int(facts["num_workers"]), int(facts["batches"])
     at, threads = str(facts["at"]), ", ".join(str(each) for each in facts["threads"])
-    who = f"{counted(workers, 'worker')} gave no batch for {waited} s, after {batches} batches"
+    who = f"{counted(workers, 'worker')} gave no batch for {waited} s, after {counted(batches, 'batch')}"
     stands = f"; worker {facts['worker']} stands at {at} in {facts['function']}" if at else ""
     forked = bool(threads) and facts["start_method"] == "fork"
     return Wording(
         who + stands,
         FIX if forked else f"look at what {at or 'a worker'} waits for; timeout=120 of DataLoader ends such a wait",
-        why=f"a lock that {threads} held when the worker was forked is never released in it"
+        why=f"a lock that {threads} had when the worker was forked is never released in it"
         if forked
         else "the script waits for a worker for ever, as timeout is 0 by default",
         severity=Severity.ERROR,
@@ -122,7 +122,9 @@ def worker_dependent_samples(facts: Facts) -> Wording:
     files, raised = ", ".join(facts["files"]), "; ".join(facts["raised"])
     index = facts["index"]
     if wrong:
-        message = f"{wrong} of {read} samples that {workers} workers read were wrong, index {index} among them"
+        message = (
+            f"{wrong} of {read} samples that {counted(workers, 'worker')} read were wrong, index {index} among them"
+        )
     elif raised:
         message = f"samples that one process reads fail in a worker: {raised}"
     else:
@@ -139,12 +141,12 @@ def worker_dependent_samples(facts: Facts) -> Wording:
 def stale_dataset(facts: Facts) -> Wording:
     """Facts: `path` of the attribute, its `first` value and the one `now`, the `method` that was tried."""
     path, method, workers = str(facts["path"]), str(facts["method"]), int(facts["num_workers"])
-    keep = f"{counted(workers, 'persistent worker')} keep {facts['first']}"
+    keep = f"it stays {facts['first']} in {counted(workers, 'persistent worker')}"
     change = f"{method} changes {path}" if method else f"{path} has become {facts['now']}"
     attribute = path.rpartition(".")[2]
     return Wording(
         f"{change} in the script's process alone; {keep}",
         f"keep {attribute} in shared memory, as torch.zeros(1, dtype=torch.int64).share_memory_(), and fill_() it; "
-        "or state persistent_workers=False",
+        "or set persistent_workers=False",
         why="a worker gets its copy of the dataset when it starts, and a persistent one starts once",
     )

@@ -14,7 +14,7 @@ from trainlaunch.inside.tune.task import Setting
 from trainlaunch.measure.tune.limit import cpus_text, percent
 from trainlaunch.measure.tune.result import Tuned, middle, summary, words
 from trainlaunch.measure.tune.trial import Trial
-from trainlaunch.units import GIB, MIB, human_size
+from trainlaunch.units import GIB, MIB, counted, human_size
 
 STYLES = 4
 _STYLE = """\
@@ -85,8 +85,8 @@ def report(tuned: Tuned) -> str:
     batch = "its dataset yields batches" if loader.batch_size is None else f"batch_size {loader.batch_size}"
     body = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>{escape(loader.kind)} at {escape(loader.at)}, {batch}, {tuned.ranks} ranks, "
-        f"{cpus_text(loader.cpus)} CPUs</p>",
+        f"<p>{escape(loader.kind)} at {escape(loader.at)}, {batch}, {counted(tuned.ranks, 'rank')}, "
+        f"{counted(cpus_text(loader.cpus), 'CPU')}</p>",
         *(f"<p>{escape(line[0].upper() + line[1:])}.</p>" for line in summary(tuned)),
         *_key(tuned),
         '<div class="plots">',

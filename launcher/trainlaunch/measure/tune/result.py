@@ -204,7 +204,7 @@ def summary(tuned: Tuned) -> Iterator[str]:
         yield "not confirmed in a fresh run: there was no time left; a larger --budget has it"
     if tuned.drifted and tuned.drift is not None:
         yield (
-            f"the first setting's last timing was {tuned.drift:.2f} × its first: this machine does other work, and "
+            f"the first setting's last timing was {tuned.drift:.2f} × its first: this host does other work, and "
             "settings that differ by less can't be told apart"
         )
     if tuned.unfinished:

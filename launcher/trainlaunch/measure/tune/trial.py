@@ -224,7 +224,7 @@ def never_timed(plan: LaunchPlan, heard: RecordCollector, ended: RunEnd, budget:
     else:
         message = "the script ended before a loader was timed"
         why = f"loaders at {seen} gave too few batches" if seen else "it iterated no DataLoader of torch"
-        fix = "let it train longer, or state num_workers yourself"
+        fix = "let it train longer, or set num_workers yourself"
     lines = ended.log.strip().splitlines()[-LINES:]
     quoted = "\n".join(lines) if lines else ""
     why = "; its last lines are:\n".join(filter(None, (why, quoted))) if quoted and why else why or quoted
@@ -246,7 +246,7 @@ def refusal(plan: LaunchPlan) -> Diagnostic | None:
         return Diagnostic(
             "TL741",
             "data_loader is none, so there are no workers to time",
-            "state data_loader where the script has DataLoaders",
+            "set data_loader where the script has DataLoaders",
             span=plan.job.span("data_loader"),
             field="data_loader",
         )

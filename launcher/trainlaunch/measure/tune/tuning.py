@@ -15,7 +15,7 @@ from trainlaunch.plan.instrumentation import TUNE
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import MATH
 from trainlaunch.plan.workers_and_threads import whole_cpus
-from trainlaunch.units import format_duration
+from trainlaunch.units import counted, format_duration
 
 LADDER = (0, 1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 PREFETCH = (4, 8)
@@ -176,7 +176,7 @@ class Tuning:
         what = "the budget was over" if ended.code is None else f"the script ended with exit code {ended.code}"
         if heard.now is not None and ended.code is not None:
             self._trials.append(Trial(heard.now, 0.0, 0.0, 0, error=what))
-        workers = "" if heard.now is None else f" while {heard.now.num_workers} workers were timed"
+        workers = "" if heard.now is None else f" while {counted(heard.now.num_workers, 'worker')} ran"
         self._unfinished = f"{what}{workers}"
 
     def _confirm(self, loader: TunedLoader) -> tuple[Setting, Trial | None, Trial | None]:
@@ -231,7 +231,7 @@ class Tuning:
         None where that process was too late, which tells nothing of the setting.
         """
         own = setting == self._trials[0].setting
-        self.begins(f"a fresh process with {setting.num_workers} workers")
+        self.begins(f"a fresh process with {counted(setting.num_workers, 'worker')}")
         plan = self._plans.measuring if own else self._plans.measuring_with(setting)
         if plan is None:
             return Trial(setting, 0.0, 0.0, 0, error="the job can't have this setting")
@@ -244,7 +244,7 @@ class Tuning:
         if heard.trials:
             return heard.trials[-1]
         if ended.code is None:
-            self._unfinished = f"a fresh process with {setting.num_workers} workers did not train in time"
+            self._unfinished = f"a fresh process with {counted(setting.num_workers, 'worker')} did not train in time"
             return None
         why = f"with exit code {ended.code}" if ended.code else "too soon to be timed"
         return Trial(setting, 0.0, 0.0, 0, error=f"the script ended {why}", fresh=True)

@@ -52,8 +52,8 @@ def code_with_secret(plan: LaunchPlan) -> Iterator[Problem]:
         paths = [each.path for each in folder.files if _holds_secret(each)]
         if paths:
             yield Problem(
-                f"{source} holds a secret in {_named(paths)}, which the rendering shows to everybody who reads it",
-                "`git rm --cached` it, replace what it held, and state it in secrets",
+                f"{source} holds a secret in {_named(paths)}, which the rendered file shows to everybody who reads it",
+                "`git rm --cached` it, replace what it held, and set it in secrets",
                 "a code mount becomes a ConfigMap, and that keeps no secret",
                 field,
             )

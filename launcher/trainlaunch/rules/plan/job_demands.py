@@ -161,7 +161,7 @@ def _words(stated: _Stated, refusal: Refusal) -> tuple[str, str]:
         return f"resources.extended has {demand.name} {demand.said}, which may be a part of a GPU", fix
     if demand.kind in {CAPABILITY, PRIVILEGE}:
         said = f"{demand.name} {demand.said}".strip()
-        return f"{said} is stated", f"delete it, or allow it by {refusal.rule} in {file}"
+        return f"{said} is set", f"delete it, or allow it by {refusal.rule} in {file}"
     if demand.kind == CPUS:
         return f"{field} is false, so CPUs have no limit", f"delete {field}; true is the default"
     if demand.kind == CLAIM:
@@ -169,7 +169,7 @@ def _words(stated: _Stated, refusal: Refusal) -> tuple[str, str]:
     if demand.kind == HOST_PATH:
         fix = f"take it from below {refusal.allowed}, or add its folder to {refusal.place}"
         return f"{field} is {demand.said}, a path of the host", fix
-    return f"{demand.said} is stated", "delete it"  # of limits, images and classes
+    return f"{demand.said} is set", "delete it"  # of limits, images and classes
 
 
 _GIVES_GPUS: Mapping[str, Callable[[str], bool]] = {

@@ -79,7 +79,7 @@ def start_method_of_script(plan: LaunchPlan) -> Iterator[Problem]:
         return
     yield Problem(
         f"the script's workers start by {method}, and the plan assumes {assumed}",
-        f"state {field}: {method}, and data_loader.dataset_tensor_bytes where the dataset holds tensors",
+        f"set {field}: {method}, and data_loader.dataset_tensor_bytes where the dataset holds tensors",
         f"{PICKLE_WHY}; a dataset's tensors go through /dev/shm, once a rank, and each worker imports torch anew",
         field,
         job.span("data_loader"),

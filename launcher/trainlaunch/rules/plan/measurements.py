@@ -15,7 +15,7 @@ from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import KIB, format_cpus, format_size, human_size, round_up
 
 _STATED_WINS = (
-    "what the job file states wins, so /dev/shm is planned for less than the script takes: 'Bus error', or it hangs"
+    "what the job file sets wins, so /dev/shm is planned for less than the script takes: 'Bus error', or it hangs"
 )
 
 
@@ -99,7 +99,7 @@ def _of_batch(plan: LaunchPlan, loader: LoaderSpec, probed: ProbedLoader) -> Ite
         yield Problem(
             f"a batch of {loader.name} took {human_size(measured)} at {probed.at}, and {field} gives "
             f"{human_size(stated)}",
-            f"delete {field} of {loader.name}, or state batch_bytes: {size}",
+            f"delete {field} of {loader.name}, or set batch_bytes: {size}",
             _STATED_WINS,
             plan.job.loader_field(loader.name, field),
         )
@@ -116,7 +116,7 @@ def _of_numbers(plan: LaunchPlan, loader: LoaderSpec, probed: ProbedLoader) -> I
         stated = getattr(loader, field)
         if measured is not None and stated is not None and measured > stated and states(plan.job, loader, field):
             yield Problem(
-                f"{loader.name} had {field} {measured} at {probed.at}, and the job file states {stated}",
+                f"{loader.name} had {field} {measured} at {probed.at}, and the job file sets {stated}",
                 f"set {field} of {loader.name} to {measured}, or delete it",
                 _STATED_WINS,
                 plan.job.loader_field(loader.name, field),
@@ -128,7 +128,7 @@ def _of_all(plan: LaunchPlan, probe: ProbeMeasurement) -> Iterator[Problem]:
     spec = plan.job.data_loader
     if spec.loaders_run == "in_turn" != probe.loaders_run and len(spec.loaders) > 1:
         yield Problem(
-            "loaders were alive together in the script, and loaders_run states in_turn",
+            "loaders were alive together in the script, and loaders_run sets in_turn",
             "set loaders_run to together, or delete it",
             _STATED_WINS,
             "data_loader.loaders_run",

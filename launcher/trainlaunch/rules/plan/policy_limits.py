@@ -37,7 +37,7 @@ def _above(job: JobSpec, field: str, name: str, values: tuple[int, Ceiling], spe
     return Problem(
         f"{field} {spell(value)}{said} is above the policy's max.{name} {spell(most.value)} ({_place(most.span)})",
         f"set {field} to {spell(most.value)}, or raise max.{name} in {_place(most.span)}",
-        "a policy's ceilings hold for every job below its folder; no option and no override passes them",
+        "a policy's limits apply to every job below its folder; no option and no override passes them",
         field,
     )
 
@@ -54,7 +54,7 @@ def _stated(job: JobSpec) -> Iterator[Problem]:
         if most is not None and asked is None:
             line = f"{name}: {spell(most.value)}"
             yield Problem(
-                f"{field} is not stated, and the policy's max.{name} is {spell(most.value)} ({_place(most.span)})",
+                f"{field} is not set, and the policy's max.{name} is {spell(most.value)} ({_place(most.span)})",
                 f"add {f'{outer}: {{{line}}}' if outer else line}, or less",
                 why,
                 field,
@@ -94,7 +94,7 @@ def _gpus(job: JobSpec) -> Iterator[Problem]:
                 yield Problem(
                     f"resources.gpus is all, and the policy's max.{name} is {most.value} ({_place(most.span)})",
                     f"set resources.gpus to {most.value}, or fewer",
-                    "all is a different number on each machine, so nothing shows that it is within a ceiling",
+                    "all is a different number on each machine, so nothing shows that it is within a limit",
                     "resources.gpus",
                 )
         return
@@ -136,9 +136,9 @@ def required_field_missing(plan: LaunchPlan) -> Iterator[Problem]:
         outer, _, inner = name.rpartition(".")
         stated = next((part for part in (outer, name.partition(".")[0]) if part in job.origins), "")
         yield Problem(
-            f"{name} is not stated, and the policy requires it ({_place(span)})",
+            f"{name} is not set, and the policy requires it ({_place(span)})",
             f"add {inner} to {outer or 'the job'}",
-            "what a platform plans with must be stated by the job, a profile or a policy's defaults",
+            "what a platform plans with must be set by the job, a profile or a policy's defaults",
             name,
             job.span(stated) if stated else None,
         )

@@ -78,9 +78,7 @@ def _listed(job: JobSpec, name: str, asked: _Asked) -> Iterator[Problem]:
             continue
         stated = asked.value is not None and job.span(asked.field) is not None
         said = (
-            f"{asked.field} is {asked.value}"
-            if stated
-            else f"{asked.field} is not stated, which gives {asked.otherwise}"
+            f"{asked.field} is {asked.value}" if stated else f"{asked.field} is not set, which gives {asked.otherwise}"
         )
         yield _error(
             job,
@@ -102,7 +100,7 @@ def _patch(job: JobSpec) -> Iterator[Problem]:
                 yield _error(
                     job,
                     field,
-                    f"--{flag.name} is stated",
+                    f"--{flag.name} is set",
                     f"delete it, or add --{flag.name} to {span.file}:{span.line}",
                     span,
                     ", ".join(values),
@@ -181,7 +179,7 @@ def image_not_pinned(plan: LaunchPlan) -> Iterator[Problem]:
         yield Problem(
             f"image {_image(job)} is not pinned, and the policy requires a digest ({span.file}:{span.line})",
             f"run `trainlaunch lock {job.path}`, or set image to {job.image.rpartition(':')[0] or job.image}@sha256:…",
-            "a tag can be moved to another image under a committed rendering",
+            "a tag can move to another image while the rendered file stays the same",
             "image",
         )
 

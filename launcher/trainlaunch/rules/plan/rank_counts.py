@@ -90,7 +90,7 @@ def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
     from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
 
     yield Problem(
-        f"{who} share resources.cpus {stated / 1000:g}",
+        f"{who} exceed resources.cpus {stated / 1000:g}",
         f"{deciding_workers(plan.job).lower_to(max(1, most))}{way_out}",
         "workers beyond the CPUs only take turns, and each costs memory",
         "data_loader.num_workers",

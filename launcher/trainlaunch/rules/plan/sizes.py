@@ -36,7 +36,7 @@ def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
         f"shm_size {format_size(job.shm_size)} does not hold one worker, which needs {human_size(one)}",
         f"set shm_size to {format_size(round_up(all_of_them, MIB))} ({counted(allowed, 'worker')}), or at least "
         f"{format_size(round_up(fitting, MIB))} (one worker), or delete it",
-        "each worker keeps prefetch_factor batches in /dev/shm, besides those that the training loop holds",
+        "each worker keeps prefetch_factor batches in /dev/shm, besides those that the training loop uses",
         "shm_size",
     )
 
@@ -92,7 +92,7 @@ def shm_size_below_need(plan: LaunchPlan) -> Iterator[Problem]:
         return
     size, need = format_size(shm.size.value), human_size(shm.need)
     yield Problem(
-        f"shm_size {size} is below the {need} that the DataLoaders need",
+        f"shm_size {size} is below the one-epoch peak of the DataLoaders, {need}",
         f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, or delete it",
         WHEN_FULL,
         "shm_size",
@@ -108,17 +108,14 @@ def shm_size_for_one_epoch(plan: LaunchPlan) -> Iterator[Problem]:
     fix = f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, or delete it"
     if job.shm_size is None:  # capped by the policy
         fix = f"{_fewer_workers(plan)} or batch_size"
-    why = "under fork the workers of the second epoch inherit the last batch, which the loop variable still holds"
-    held, several = "one epoch", "several need"
+    why = "under fork the workers of the second epoch inherit the last batch, which the loop variable still references"
+    short = "from epoch 2 on"
     if shm.in_turn and sum(each.workers > 0 for each in shm.loaders) > 1:
-        held, several = "the largest loader alone", "all of them in turn need"
-        why = (
-            "the job may fail as soon as the second loader starts: the first loop's variable still holds its last batch"
-        )
+        short = "for all loaders in turn"
+        why = "the job may fail once the second loader starts: the first loop still references its last batch"
         why += ", and under fork the workers inherit it" * (job.data_loader.multiprocessing_context == "fork")
     yield Problem(
-        f"shm_size {format_size(shm.size.value)} holds {held} ({human_size(shm.need)}), "
-        f"and {several} {human_size(shm.multi_epoch)}",
+        f"shm_size {format_size(shm.size.value)} is too small {short}: {human_size(shm.multi_epoch)} required",
         fix,
         why,
         "shm_size",
@@ -132,11 +129,12 @@ def working_set_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
     if memory.limit is None or shm.need + memory.working_set.value <= memory.limit:
         return
     fewer = f", or {_fewer_workers(plan)}" if shm.workers else ""
+    taken = f"estimated process memory, {human_size(memory.working_set.value)},"
+    taken = f"{taken} and /dev/shm, {human_size(shm.need)}, exceed" if shm.need else f"{taken} exceeds"
     yield Problem(
-        f"/dev/shm {human_size(shm.need)} and the processes' estimated {human_size(memory.working_set.value)} "
-        f"exceed resources.memory {format_size(memory.limit)}",
+        f"{taken} resources.memory {format_size(memory.limit)}",
         f"set resources.memory to {format_size(enough_memory(plan))}{fewer}",
-        CHARGED,
+        CHARGED if shm.need else "",
         "resources.memory",
     )
 
@@ -168,9 +166,9 @@ def shm_unsized(plan: LaunchPlan) -> Iterator[Problem]:
     if plan.shm.unsized:
         size = human_size(plan.shm.size.value)
         yield Problem(
-            f"/dev/shm is unsized: {size} is a cap, not a need, since data_loader has no sample",
-            f"run `{measuring_command('probe', plan.job)}` to measure it, or state data_loader.sample",
-            "the size follows from workers × prefetch_factor × the bytes of one batch; a cap costs nothing until used",
+            f"/dev/shm size unknown (data_loader has no sample); using {size}",
+            f"run `{measuring_command('probe', plan.job)}` to measure it, or set data_loader.sample",
+            "the size follows from workers × prefetch_factor × the bytes of one batch; unused space costs nothing",
             "data_loader.sample",
             plan.job.span("data_loader"),
         )

@@ -11,7 +11,7 @@ from trainlaunch.plan.target_names import MAX_NAME_LENGTH, longest_cluster_name,
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import format_duration
 
-TAG_FLOATS = "a floating tag changes under a committed rendering, so a run can't be repeated"
+TAG_FLOATS = "a floating tag can move to another image, so a run can't be repeated"
 _CONTAINERS_OWN = ("image", "pull_policy", "image_entrypoint", "user", "group_add", "ulimits", "labels")
 _ONLY_COMPARED = ("resources.cpus", "resources.memory", "shm_size")
 _GLOO, _NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
@@ -45,7 +45,7 @@ def not_applied_on_a_host(plan: LaunchPlan) -> Iterator[Problem]:
     stated += [f"mounts[{index}].read_only" for index, mount in enumerate(job.mounts) if mount.read_only]
     compared = [each for each in _ONLY_COMPARED if each in job.origins]
     said = [f"target local does not apply {', '.join(stated)}"] * bool(stated)
-    no_limit = f"{'is' if len(compared) == 1 else 'are'} no limit here, only compared with the host"
+    no_limit = f"{'is' if len(compared) == 1 else 'are'} not enforced on target local"
     said += [f"{', '.join(compared)} {no_limit}"] * bool(compared)
     if not said:
         return
@@ -84,7 +84,7 @@ def interface_unstated(plan: LaunchPlan) -> Iterator[Problem]:
     where = "on the nodes' own network" if own_network else f"of {job.nodes} nodes"
     yield Problem(
         f"ranks {where} choose their interface themselves: {' and '.join(wanted)} "
-        f"{'is' if len(wanted) == 1 else 'are'} not stated",
+        f"{'is' if len(wanted) == 1 else 'are'} not set",
         f"add env: {{{', '.join(f'{name}: eth0' for name in wanted)}}}, by the name in `ip -br address` there",
         "a bridge or a network for storage may be taken, and the ranks wait for each other until a timeout",
         "kubernetes.host_network" if own_network else "torchrun.nnodes",
@@ -99,8 +99,8 @@ def attempts_without_checkpoint(plan: LaunchPlan) -> Iterator[Problem]:
     if job.max_attempts > 1 and job.checkpoint_dir is None:
         attempts = f"restart.max_attempts is {job.max_attempts}"
         yield Problem(
-            f"{attempts}, and checkpoint_dir is not stated: each trains from the start",
-            "mount a folder, state it as checkpoint_dir, and let the script go on from TRAINLAUNCH_CHECKPOINT_DIR",
+            f"{attempts}, and checkpoint_dir is not set: each trains from the start",
+            "mount a folder, set it as checkpoint_dir, and let the script go on from TRAINLAUNCH_CHECKPOINT_DIR",
             "an attempt starts in a new container, and what the one before wrote there is gone with it",
             "restart.max_attempts",
         )

@@ -80,9 +80,9 @@ class WorkersDecision(NamedTuple):
             "option": f"write {self.name}{PLANNED} in command",
             "override": f"write {self.name}{PLANNED} in command",
             "variable": f'write {self.name}: "{PLANNED}" in env',
-            "constant": f"{self.place} states {self.number}: write data_loader.inject: force, or let that line read "
+            "constant": f"{self.place} sets {self.number}: write data_loader.inject: force, or let that line read "
             "TRAINLAUNCH_NUM_WORKERS",
-            "library": f"{self.place} states none: write data_loader.inject: num_workers",
+            "library": f"{self.place} sets none: write data_loader.inject: num_workers",
             "plan": "",
         }
         return ways.get(
@@ -101,10 +101,10 @@ class WorkersDecision(NamedTuple):
             else f"the script's own {self.name.rstrip('= ')}{number} decides ({self.place})",
             "override": f"{self.name.rstrip('=')}{number} of the command decides"
             if self.passed
-            else f"{self.place} states{number} for {self.name.rstrip('=')}",
+            else f"{self.place} sets{number} for {self.name.rstrip('=')}",
             "variable": f"{self.name}{number} decides ({self.place})" if self.place else f"{self.name}{number} decides",
-            "constant": f"{self.place} states{number}",
-            "library": f"{self.place} states none, and torch takes 0",
+            "constant": f"{self.place} sets{number}",
+            "library": f"{self.place} sets none, and torch takes 0",
         }.get(self.kind, "what the script does with it is unknown")
 
 

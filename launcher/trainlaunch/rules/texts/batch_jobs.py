@@ -38,7 +38,7 @@ def shm_of_node(file: SourceText) -> Iterator[Problem]:
             continue
         start, end = (option.start, option.end) if option is not None else (directive.span(1) if directive else (0, 0))
         yield Problem(
-            "/dev/shm in a container of pyxis is the node's, whose size and leftovers nothing here states",
+            "/dev/shm in a container of pyxis is the node's: its size is unknown, and stale files may be in it",
             "look at df /dev/shm on the node before the workers are counted there",
             "enroot binds the node's /dev/shm and has no option for its size; --mem counts what a job puts there",
             span=file.source.span(start, end),

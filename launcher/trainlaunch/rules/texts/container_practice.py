@@ -64,7 +64,7 @@ def privileged(container: SourceContainer) -> Iterator[Problem]:
     if is_privileged(container.workload) and (trains(container) or has_gpu(container.workload)):
         yield Problem(
             "the container is privileged",
-            "delete it, and state the devices and capabilities that are needed",
+            "delete it, and set the devices and capabilities that are needed",
             "a privileged container is root on its machine; neither GPUs nor /dev/shm need it",
         )
 

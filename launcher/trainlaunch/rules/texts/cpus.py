@@ -47,8 +47,8 @@ def workers_exceed_cpus(container: SourceContainer) -> Iterator[Problem]:
     if workers is not None and millis is not None and workers * ranks * 1000 > millis and workers * ranks > 1:
         several = f" ({counted(ranks, 'rank')})" if ranks > 1 else ""
         yield Problem(
-            f"{counted(workers * ranks, 'DataLoader worker')}{several} share a limit of {millis / 1000:g} CPUs",
-            f"state {counted(max(1, millis // 1000 // ranks), 'worker')} at most, or raise the limit",
+            f"{counted(workers * ranks, 'DataLoader worker')}{several} for a CPU limit of {millis / 1000:g}",
+            f"set {counted(max(1, millis // 1000 // ranks), 'worker')} at most, or raise the limit",
             "workers beyond the CPUs only take turns, and each costs memory",
             span=cpus.span if cpus is not None else None,
         )
@@ -65,7 +65,7 @@ def threads_exceed_cpus(container: SourceContainer) -> Iterator[Problem]:
     if threads * 1000 > millis and int(value.value) != 1:
         several = f" in each of {ranks} ranks" if ranks > 1 else ""
         yield Problem(
-            f"OMP_NUM_THREADS {value.value}{several} is {threads} threads for a limit of {millis / 1000:g} CPUs",
+            f"OMP_NUM_THREADS {value.value}{several} is {threads} threads, above the CPU limit {millis / 1000:g}",
             f"set OMP_NUM_THREADS to {max(1, millis // 1000 // ranks)}",
             "threads beyond the limit are throttled while others wait for them",
             span=value.span,
@@ -93,8 +93,8 @@ def workers_zero_on_gpu(container: SourceContainer) -> Iterator[Problem]:
     """A training container with a GPU states 0 workers."""
     if trains(container) and has_gpu(container.workload) and workers_of(container) == 0:
         yield Problem(
-            "0 DataLoader workers are stated, so the GPU waits while each batch is loaded",
-            "state about one worker for each CPU of the container, and its /dev/shm",
+            "0 DataLoader workers are set, so the GPU waits while each batch is loaded",
+            "set about one worker for each CPU of the container, and its /dev/shm",
             "without workers the training process loads every batch itself",
             span=command_span(container.workload),
         )

@@ -149,10 +149,10 @@ def _refused_by_compose(container: SourceContainer) -> Iterator[Problem]:
         if not isinstance(each, Mapping):
             continue
         if "capabilities" not in each.items:
-            message, fix = "a reserved device states no capabilities", "add capabilities: [gpu]"
+            message, fix = "a reserved device sets no capabilities", "add capabilities: [gpu]"
             yield Problem(message, fix, _REFUSED, span=each.span)
         elif "count" in each.items and "device_ids" in each.items:
-            message, fix = "a reserved device states a count and device_ids", "keep one of count and device_ids"
+            message, fix = "a reserved device sets a count and device_ids", "keep one of count and device_ids"
             yield Problem(message, fix, _REFUSED, span=each.span)
 
 
@@ -223,7 +223,7 @@ def ranks_exceed_gpus(container: SourceContainer) -> Iterator[Problem]:
         and not any("--use_cpu" in argv or "gloo" in argv for argv in container.argvs)
     ):
         yield Problem(
-            f"{counted(ranks, 'rank')} are started on {counted(count, 'GPU')}",
+            f"it starts {counted(ranks, 'rank')} on {counted(count, 'GPU')}",
             f"start {counted(count, 'rank')}, or ask for {counted(ranks, 'GPU')}",
             "NCCL refuses two ranks on one GPU: Duplicate GPU detected",
             span=command_span(container.workload),

@@ -118,14 +118,14 @@ def _missing(file: SourceText, container: SourceContainer, reason: str) -> Probl
     }.get(workload.format, f"add --shm-size={shown}")
     on_fargate = file.kind == ECS and is_fargate(container.pod)
     if on_fargate:
-        fix = "run it with the launch type EC2: on Fargate /dev/shm has no size to state"
+        fix = "run it with the launch type EC2: on Fargate /dev/shm has no size to set"
     if file.kind == DEVCONTAINER:
         fix = f'add "--shm-size={shown}" to runArgs'
     elif file.kind == GITHUB and container.own is not None:
         fix = f"add --shm-size={shown} to container.options"
     takes_edit = not on_fargate and not isinstance(workload.shm.size, Unknown)
     return Problem(
-        f"no size of /dev/shm is stated, so it has 64 MiB: {reason}",
+        f"no size of /dev/shm is set, so it has 64 MiB: {reason}",
         fix,
         "workers and ranks pass tensors through /dev/shm; where it is full they die of a bus error or hang",
         workload.place,
@@ -257,7 +257,7 @@ def shm_size_in_environment(container: SourceContainer) -> Iterator[Problem]:
         if _VARIABLE.fullmatch(name) and isinstance(value, Known):
             yield Problem(
                 f"the variable {name} {value.text} sizes nothing, and /dev/shm has 64 MiB",
-                f"state the size for the container: {size}",
+                f"set the size for the container: {size}",
                 "engines read flags and keys, no variables",
                 span=value.span,
                 severity=Severity.ERROR if certainly_trains(container) else None,

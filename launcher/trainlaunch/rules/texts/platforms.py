@@ -40,7 +40,7 @@ def size_in_podman_pod(container: SourceContainer) -> Iterator[Problem]:
     declared = container.workload.shm.declared
     if container.podman and declared is not None and "--pod" in container.workload.rest:
         yield Problem(
-            f"--shm-size {declared.text} is stated for a container of a pod, whose /dev/shm is the pod's",
+            f"--shm-size {declared.text} is set for a container of a pod, whose /dev/shm is the pod's",
             f"move --shm-size={declared.text} to podman pod create",
             "the pod's first container owns /dev/shm of all its containers",
             span=declared.span,
@@ -57,7 +57,7 @@ def run_args_unused(file: SourceText) -> Iterator[Problem]:
     if isinstance(arguments, Sequence) and arguments.items:
         yield Problem(
             "runArgs is not used with dockerComposeFile",
-            "state them in the Compose file: shm_size: 8gb, and GPUs under deploy.resources.reservations.devices",
+            "set them in the Compose file: shm_size: 8gb, and GPUs under deploy.resources.reservations.devices",
             "the container is made by `docker compose up`, which takes no arguments of docker run",
             "runArgs",
             root.keys["runArgs"].span,
@@ -132,7 +132,7 @@ def size_on_fargate(container: SourceContainer) -> Iterator[Problem]:
     size = field(container.own, "linuxParameters", "sharedMemorySize")
     if size is not None and is_fargate(container.pod):
         yield Problem(
-            f"sharedMemorySize {size.raw} is stated for Fargate, which does not take it",
+            f"sharedMemorySize {size.raw} is set for Fargate, which does not take it",
             "run it with the launch type EC2, or delete the size and use no DataLoader workers",
             "containers of Fargate have 64 MiB of /dev/shm",
             span=size.span,
@@ -184,7 +184,7 @@ def size_left_to_gitlab_runner(file: SourceText) -> Iterator[Problem]:
         if workers:
             yield Problem(
                 f"{workers} DataLoader workers run with the /dev/shm of the runner's configuration",
-                "see to it that the runner states it: shm_size in [runners.docker], or an empty_dir of medium "
+                "see to it that the runner sets it: shm_size in [runners.docker], or an empty_dir of medium "
                 "Memory at /dev/shm for the Kubernetes executor",
                 "a job of GitLab can't size /dev/shm, and 64 MiB are the default",
                 span=root.keys[name].span,

@@ -27,7 +27,7 @@ def above_ceilings(file: SourceText, policy: Policy) -> Iterator[TextFinding]:
                 yield Problem(
                     f"{what} {spell(value)} is above the policy's max.{name} {limit} ({place})",
                     f"write {limit} or less, or raise max.{name} in {place}",
-                    "a policy's ceilings hold for every text below its folder",
+                    "a policy's limits apply to every file below its folder",
                     span=span,
                 )
 

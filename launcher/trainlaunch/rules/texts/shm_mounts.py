@@ -51,7 +51,7 @@ def shm_on_disk(container: SourceContainer) -> Iterator[Problem]:
         pod = container.workload.format == KUBERNETES
         yield Problem(
             "what is mounted at /dev/shm lies on a disk, not in memory",
-            "use emptyDir: {medium: Memory, sizeLimit: …}" if pod else "delete the mount and state shm_size",
+            "use emptyDir: {medium: Memory, sizeLimit: …}" if pod else "delete the mount and set shm_size",
             "batches that workers pass on are then written to the disk",
             span=container.workload.shm.span,
             severity=by_purpose(container),
@@ -110,9 +110,9 @@ def claim_template_of_memory(file: SourceText) -> Iterator[Problem]:
         for item in items_in(listed):
             if isinstance(item, Mapping) and "emptyDir" in item.keys:
                 yield Problem(
-                    "volumeClaimTemplates holds claims, and this is an emptyDir",
+                    "volumeClaimTemplates has PVCs, and this is an emptyDir",
                     "move it to spec.volumes, as {name: …, emptyDir: {medium: Memory, sizeLimit: …}}",
-                    "each item of volumeClaimTemplates becomes a claim on a disk, whatever else it says",
+                    "each item of volumeClaimTemplates becomes a PVC on a disk, whatever else it says",
                     span=item.keys["emptyDir"].span,
                 )
 
@@ -125,8 +125,8 @@ def shm_of_host(container: SourceContainer) -> Iterator[Problem]:
         sources = {each.source.value for each in container.workload.mounts if isinstance(each.source, Known)}
         own = "/dev/shm" in {each.rstrip("/") for each in sources} or not trains(container)
         yield Problem(
-            "a folder of the host is mounted at /dev/shm, so its size and leftovers are the host's",
-            "delete the mount and state a size",
+            "a folder of the host is mounted at /dev/shm, so it has the host's size, and may have stale files",
+            "delete the mount and set a size",
             "what dead jobs left there stays, and fills it for all that share it",
             span=container.workload.shm.span,
             severity=Severity.INFO if own else None,
@@ -201,7 +201,7 @@ def remount_in_container(container: SourceContainer) -> Iterator[Problem]:
         size = size_text(suggested_shm(container.workload, None), container)
         yield Problem(
             "the command mounts /dev/shm, for which the container has no capability",
-            f"state the size for the container: {size}",
+            f"set the size for the container: {size}",
             "mount needs SYS_ADMIN, and stops with `permission denied`, exit 32",
             span=command_span(container.workload),
             severity=by_purpose(container),
@@ -220,7 +220,7 @@ def ipc_with_size(container: SourceContainer) -> Iterator[Problem]:
     if shm.kind not in {HOST, CONTAINER, NONE} or shm.declared is None or shm.span is None or "--pod" in workload.rest:
         return
     mode, size = _IPC_WORDS.get(workload.format, ("--ipc", "--shm-size"))
-    why = "the container then has the /dev/shm of what it shares, at that one's size"
+    why = "the container then uses the /dev/shm that it shares, and ignores its own size"
     if container.podman:
         why = "podman stops with: cannot set shmsize when running in the {host } IPC Namespace (exit 125)"
     yield Problem(
@@ -247,8 +247,8 @@ def ipc_of_host(container: SourceContainer) -> Iterator[Problem]:
     if shm.kind == HOST and shm.declared is None and shm.span is not None:
         pod = workload.format == KUBERNETES
         yield Problem(
-            "/dev/shm is the host's, whose size and leftovers nothing here states",
-            "mount an emptyDir of medium Memory with a sizeLimit at /dev/shm" if pod else "state a size instead",
+            "/dev/shm is the host's: its size is unknown, and stale files may be in it",
+            "mount an emptyDir of medium Memory with a sizeLimit at /dev/shm" if pod else "set a size instead",
             "hosts of minikube and kind have 64 MiB; a shared one keeps what dead jobs left in it",
             span=shm.span,
         )
@@ -261,7 +261,7 @@ def ipc_of_none(container: SourceContainer) -> Iterator[Problem]:
     if shm.kind == NONE and shm.declared is None:
         yield Problem(
             "ipc none leaves the container without /dev/shm",
-            "delete the ipc mode and state a size",
+            "delete the ipc mode and set a size",
             "the runtime mounts nothing there, and workers, NCCL and semaphores need it",
             span=shm.span,
         )

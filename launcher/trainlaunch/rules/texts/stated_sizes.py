@@ -82,7 +82,7 @@ def size_not_read(container: SourceContainer) -> Iterator[Problem]:
             yield Problem(
                 message,
                 _size_of(value.text, workload.format),
-                "the reader of this text knows other units, and stops with an error",
+                "the reader of this file knows other units, and stops with an error",
                 span=value.span,
             )
             continue
@@ -198,11 +198,11 @@ def shm_unlimited(container: SourceContainer) -> Iterator[Problem]:
     limited = workload.memory is not None
     size = size_text(suggested_shm(workload, workers_of(container)), container)
     key = "sizeLimit" if workload.format == KUBERNETES else "size"
-    bound = "the memory limit" if limited else "all the memory of the node"
+    bound = "the memory limit" if limited else "the node's memory"
     yield Problem(
-        f"/dev/shm lies in memory and has no size: {bound} is its bound",
+        f"/dev/shm lies in memory and has no {key}: it can fill {bound}",
         f"add {key} {size}" + ("" if limited else ", and a memory limit above it"),
-        "it is min(node's allocatable memory, memory limit, sizeLimit), of those that are stated",
+        "it is min(node's allocatable memory, memory limit, sizeLimit), of those that are set",
         span=workload.shm.span,
         severity=None if not limited and trains(container) else Severity.INFO,
     )
@@ -233,8 +233,8 @@ def shm_size_of_default(container: SourceContainer) -> Iterator[Problem]:
         more = size_text(suggested_shm(container.workload, workers), container)
         yield Problem(
             f"/dev/shm has {size.text} for {counted(workers, 'DataLoader worker')}: no more than the default of 64 MiB",
-            f"write {more}, or the need that docs/sizing.md computes",
-            "need is about workers × prefetch_factor × the bytes of one batch",
+            f"write {more}, or the size that docs/sizing.md computes",
+            "the loaders take about workers × prefetch_factor × the bytes of one batch",
             span=size.span,
         )
 
@@ -248,11 +248,11 @@ def shm_size_below_workers(container: SourceContainer) -> Iterator[Problem]:
     if size is not None and workers and LEAST_SHM < size.value < batches * _MIN_BATCH_BYTES:
         more = size_text(suggested_shm(container.workload, workers * ranks), container)
         yield Problem(
-            f"/dev/shm of {size.text} holds {batches} batches of {workers} workers"
+            f"/dev/shm of {size.text} holds {batches} batches of {counted(workers, 'worker')}"
             f"{f' in each of {ranks} ranks' if ranks > 1 else ''}, so none may exceed "
             f"{human_size(size.value // batches)}",
-            f"set the size to {more}, or state fewer workers",
-            "each worker prefetches batches into /dev/shm, and the loop holds two more",
+            f"set the size to {more}, or set fewer workers",
+            "each worker prefetches batches into /dev/shm, and the loop uses two more",
             span=size.span,
         )
 

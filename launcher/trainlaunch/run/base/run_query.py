@@ -104,7 +104,7 @@ def removable(found: Sequence[Run], what: str, *, anyones: bool = False) -> Run:
     running = [each for each in found if each.running]
     others = [] if anyones else [each for each in found if not each.is_mine]
     if others:
-        raise _refused(f"{what} has {counted(len(others), 'run')} that are not yours", found)
+        raise _refused(f"{what} has {counted(len(others), 'run')} of other owners", found)
     if len(running) > 1:
         raise _refused(f"{what} has {counted(len(running), 'run')} that are running, and `down` takes one", found)
     return running[0] if running else found[0]
@@ -152,7 +152,7 @@ def held_by_same_job(holder: ContainerInfo, name: str) -> Diagnostic:
     if not is_mine(holder.owner):
         return Diagnostic(
             NAME_TAKEN,
-            f"the name {holder.name} is held by a run of job {job} that is {holder.owner}'s",
+            f"the name {holder.name} is taken by a run of job {job} that is {holder.owner}'s",
             f"give `--name {name}-2`",
             why="a name is unique there, and what others started is left as it is",
         )

@@ -175,7 +175,7 @@ def measured_line(planned: Planned, peak: Peak | None, *, size: int, exit_code: 
         return "" if exit_code is None else _nothing_to_size(peak)
     if exit_code and size and size - peak.held < batch:
         return (
-            f"the run was unsized and filled its /dev/shm: {human_size(peak.held)} of {human_size(size)}, so its need "
+            f"the run filled its /dev/shm: {human_size(peak.held)} of {human_size(size)}, so its peak "
             "is not known yet: run it with a larger shm_size"
         )
     return _to_paste(planned, peak, queued, batch)
@@ -211,10 +211,10 @@ def _own_files(planned: Planned, peak: Peak) -> int:
 
 
 def _nothing_to_size(peak: Peak) -> str:
-    held = f"the run was unsized; /dev/shm held at most {human_size(peak.held)}"
+    held = f"/dev/shm was used up to {human_size(peak.held)}"
     if peak.workers is None:  # none ran, or nobody could count them
-        return f"{held} and no DataLoader worker was seen with it: there is nothing to size"
-    return f"{held}, too little for a batch: state data_loader.collate: none if its batches are no tensors"
+        return f"{held} and no DataLoader worker was seen: if none runs, set data_loader: none"
+    return f"{held}, too little for a batch: set data_loader.collate: none if its batches are no tensors"
 
 
 def _to_paste(planned: Planned, peak: Peak, queued: int, batch: int) -> str:
@@ -222,8 +222,8 @@ def _to_paste(planned: Planned, peak: Peak, queued: int, batch: int) -> str:
     largest = f", its largest storage was {human_size(peak.largest)}" if peak.largest else ""
     workers = f"  num_workers: {_each(peak.workers)}\n" if planned.processes == 0 and peak.workers else ""
     return (
-        f"the run was unsized; its /dev/shm peaked at {human_size(peak.held)}{largest}, and full queues{ran} have "
-        f"{queued} batches: state\n"
+        f"/dev/shm peaked at {human_size(peak.held)}{largest}, and full queues{ran} have "
+        f"{queued} batches: set\n"
         f"data_loader:\n{workers}"
         f"  batch_bytes: {{size: {_size(batch)}, tensors: 1}}   # {_why(peak)}"
     )

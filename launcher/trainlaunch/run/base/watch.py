@@ -167,8 +167,8 @@ class ShmWatch:
         if reading.workers > planned and reading.workers == self._last_workers and not self._more_said:
             self._more_said = True
             self._say(
-                f"{counted(reading.workers, 'DataLoader worker')} run and {planned} were planned: /dev/shm may be "
-                f"too small for them; {self._decision().take_planned()}, or state data_loader.num_workers as it is"
+                f"found {counted(reading.workers, 'DataLoader worker')}, planned {planned}: /dev/shm may be "
+                f"too small for them; {self._decision().take_planned()}, or set data_loader.num_workers as it is"
             )
         self._last_workers = reading.workers
 
@@ -224,8 +224,8 @@ class ShmWatch:
             way = "the lines about `num_workers` above say which DataLoader was left alone, and why"
         elif not way or (decision.number or 0) >= self._plan.shm.most_workers:
             return ""  # the script has as many: loops too short to be seen, or another loader's turn
-        seen = f"{counted(self.most_workers, 'DataLoader worker')} were seen at most and {planned} were planned: {way}"
-        return f"{seen}, or state data_loader.num_workers as it is"
+        seen = f"saw at most {counted(self.most_workers, 'DataLoader worker')}, planned {planned}: {way}"
+        return f"{seen}, or set data_loader.num_workers as it is"
 
     def _decision(self) -> WorkersDecision:
         from trainlaunch.rules.sources.deciding_workers import UNKNOWN, deciding_workers  # which reads the script

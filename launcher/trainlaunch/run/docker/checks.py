@@ -71,7 +71,7 @@ def _cpus(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
             code="TL504",
             message=f"resources.cpus {format_cpus(asked)} is more than the engine's {counted(there, 'CPU')}",
             why="the engine refuses a limit above its own number of CPUs",
-            fix=f"set resources.cpus to {there}, or add `--set resources.cpus={there}` for this machine",
+            fix=f"set resources.cpus to {there}, or add `--set resources.cpus={there}` for this host",
             span=plan.job.span("resources.cpus"),
             field="resources.cpus",
         )
@@ -103,7 +103,7 @@ def enforces(info: Mapping[str, Any], limit: str) -> bool:
 def _not_enforced(plan: LaunchPlan, resource: str) -> Diagnostic:
     return Diagnostic(
         code="TL504",
-        message=f"resources.{resource} is stated and this engine can't enforce it",
+        message=f"resources.{resource} is set and this engine can't enforce it",
         why=f"it has no {resource} controller (a rootless engine needs cgroup v2 and delegation), and would ignore it",
         fix=f"delegate the {resource} controller to the engine's user, or leave out resources.{resource}",
         span=plan.job.span(f"resources.{resource}"),
@@ -256,7 +256,7 @@ def name_taken(plan: LaunchPlan, holder: ContainerInfo | None) -> Diagnostic:
     name = plan.name if holder is None else holder.name
     return Diagnostic(
         code=NAME_TAKEN,
-        message=f"the container name {name} is held by {other}",
+        message=f"the container name {name} is taken by {other}",
         why="a container's name is unique on an engine",
         fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {name}`",
     )

@@ -18,7 +18,7 @@ from trainlaunch.run.base.backend import Say
 from trainlaunch.run.docker.checks import enforces
 from trainlaunch.run.docker.client import Engine, EngineRefused
 from trainlaunch.run.docker.image_versions import ask_versions
-from trainlaunch.units import human_size
+from trainlaunch.units import counted, human_size
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -163,7 +163,7 @@ class Layers:
 
     def line(self) -> str:
         """Return the progress as a line for a log."""
-        return f"pulled {len(self._complete)} layers, {human_size(self.received)}"
+        return f"pulled {counted(len(self._complete), 'layer')}, {human_size(self.received)}"
 
 
 def _absent(plan: LaunchPlan) -> Diagnostic:

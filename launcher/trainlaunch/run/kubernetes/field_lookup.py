@@ -44,7 +44,7 @@ def refusals(cluster: Cluster, job: JobSpec, document: Mapping[str, Any], refuse
 
 def _refusal(cluster: Cluster, job: JobSpec, field: str, says: str, path: str) -> Diagnostic:
     if path:
-        where = f"its field {path} is spelled from {field}" if field else f"its field is {path}"
+        where = f"its field {path} comes from {field}" if field else f"its field is {path}"
     else:
         where = "the API server decides it before anything is made" + (f", from {field}" if field else "")
     return Diagnostic(

@@ -205,7 +205,7 @@ class Launch:
             owner = f"job {labels[JOB_LABEL]}" if JOB_LABEL in labels else "something that trainlaunch did not make"
             return Diagnostic(
                 NAME_TAKEN,
-                f"the name of {place} in {cluster.words} is held by {owner}",
+                f"the name of {place} in {cluster.words} is taken by {owner}",
                 f"give `--name {self._name}-2`, or another --namespace",
                 why="an object's name is unique among its kind in a namespace",
             )
@@ -214,7 +214,7 @@ class Launch:
             run = place.name if place.kind in workloads() else job
             return Diagnostic(
                 NAME_TAKEN,
-                f"the name of {place} in {cluster.words} is held by a run of job {job} whose owner is {whose}",
+                f"the name of {place} in {cluster.words} is taken by a run of job {job} whose owner is {whose}",
                 f"give `--name {self._name}-2`, or end it first by `trainlaunch down {run} --owner any`",
                 why="what others made is left as it is, and so is what was applied without `up`",
             )

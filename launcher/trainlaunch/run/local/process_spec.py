@@ -150,7 +150,7 @@ def start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
     except OSError as refused:
         return str(refused)
     problem = (keeper.stdout + keeper.stderr).decode(errors="replace").strip()
-    return problem or (f"its keeper ended with {keeper.returncode}" if keeper.returncode else "")
+    return problem or (f"its supervisor ended with {keeper.returncode}" if keeper.returncode else "")
 
 
 def local_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:

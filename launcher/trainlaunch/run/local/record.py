@@ -20,6 +20,7 @@ from trainlaunch.run.base.run_query import MEASURES, OWNER_KEY, own_name
 from trainlaunch.run.local.processes import RUN_ID, ProcessIdentity, boot_id, descendants, identity_of, marked, run_id
 from trainlaunch.run.local.state import RunFolder
 from trainlaunch.targets import LOCAL
+from trainlaunch.units import counted
 
 NEVER_STARTED = "the launcher that created it ended before it started it"
 LOST = "the process that kept it was killed, and the exit code is lost with it"
@@ -149,7 +150,9 @@ def _status(
     if first.alive:  # it has another user's rights, as under sudo, and so did not die with its keeper
         return "running", ""
     left = marked(folder.path)
-    return "exited", LOST + f"; {len(left)} processes that it started go on, and `down` ends them" * bool(left)
+    return "exited", LOST + f"; still running: {counted(len(left), 'process')} that it started, until `down`" * bool(
+        left
+    )
 
 
 def _health(known: dict[str, Any], started: float) -> tuple[str, str]:

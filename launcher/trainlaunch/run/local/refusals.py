@@ -19,7 +19,7 @@ def name_taken(plan: LaunchPlan, holder: ContainerInfo) -> Diagnostic:
         return held_by_same_job(holder, plan.name)
     return Diagnostic(
         code=NAME_TAKEN,
-        message=f"the name {plan.name} is held by a local run of job {holder.job}",
+        message=f"the name {plan.name} is taken by a local run of job {holder.job}",
         why="a run's name is unique on a host",
         fix=f"give `--name {plan.name}-2`, or end the other one with `trainlaunch down {holder.job}`",
     )

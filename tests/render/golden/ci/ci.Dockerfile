@@ -1,9 +1,9 @@
 # Rendered by trainlaunch from job.yaml for dockerfile: change that file and render again.
 # rendering format 3
-# image_entrypoint is not stated: an ENTRYPOINT that the image has is not run.
+# image_entrypoint is not set: an ENTRYPOINT that the image has is not run.
 # active_deadline 12h: only `trainlaunch up` ends the job then.
 # Build it from the repository's root: docker build -f THIS_FILE -t NAME .
-# --shm-size is worst_case: multi_epoch 1.6 GiB + one storage per worker + 64 KiB pages + NCCL.
+# --shm-size is upper bound: multi-epoch peak 1.6 GiB + one storage per worker + 64 KiB pages + NCCL.
 # An image can't size /dev/shm, limit memory or take GPUs; who starts it does:
 # docker run --rm --init --shm-size 2468m --memory 32768m --cpus 8 --gpus '"device=0,1"' --ulimit memlock=-1:-1 --group-add video --tmpfs /fast:exec,size=32768m --mount type=bind,source=/data/imagenet,target=/data,readonly --mount type=volume,source=cache,target=/cache --mount type=volume,target=/scratch --env WANDB_API_KEY --stop-timeout 30 resnet50:local
 FROM pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime

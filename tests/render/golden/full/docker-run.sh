@@ -2,11 +2,11 @@
 # Rendered by trainlaunch from full.yaml for docker: change that file and render again.
 # rendering format 3
 # Relative mounts are relative to the folder of full.yaml: run this there.
-# restart.max_attempts 3: only `trainlaunch up` starts another attempt, this text runs one.
+# restart.max_attempts 3: only `trainlaunch up` starts another attempt, this file runs one.
 # active_deadline 12h: only `trainlaunch up` ends the job then.
 # ttl_after_finished 24h: the next `trainlaunch up` after that removes its run.
 docker_run() {
-  # --shm-size is worst_case: multi_epoch 3.9 GiB + one storage per worker + 64 KiB pages + NCCL
+  # --shm-size is upper bound: multi-epoch peak 3.9 GiB + one storage per worker + 64 KiB pages + NCCL
   exec docker run \
     --rm --init --name resnet50 --pull always \
     --label team=vision \

@@ -2,7 +2,7 @@
 # Rendered by trainlaunch from gpus.yaml for docker: change that file and render again.
 # rendering format 3
 docker_run() {
-  # --shm-size is worst_case: multi_epoch 2.0 GiB + one storage per worker + 64 KiB pages + NCCL
+  # --shm-size is upper bound: multi-epoch peak 2.0 GiB + one storage per worker + 64 KiB pages + NCCL
   exec docker run \
     --rm --init --name gpus --pull missing \
     --label dev.trainlaunch.job=gpus \

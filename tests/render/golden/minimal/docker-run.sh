@@ -1,7 +1,7 @@
 #!/bin/sh
 # Rendered by trainlaunch from minimal.yaml for docker: change that file and render again.
 # rendering format 3
-# image_entrypoint is not stated: an ENTRYPOINT that the image has is not run.
+# image_entrypoint is not set: an ENTRYPOINT that the image has is not run.
 docker_run() {
   # --shm-size is unsized (no sample): 8.0 GiB, no memory limit
   exec docker run \

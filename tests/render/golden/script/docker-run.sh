@@ -2,7 +2,7 @@
 # Rendered by trainlaunch from script.yaml for docker: change that file and render again.
 # rendering format 3
 docker_run() {
-  # --shm-size is stated
+  # --shm-size is set
   exec docker run \
     --rm --init --name script-job --pull missing \
     --label dev.trainlaunch.job=script-job \

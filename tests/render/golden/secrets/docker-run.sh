@@ -2,10 +2,10 @@
 # Rendered by trainlaunch from secrets.yaml for docker: change that file and render again.
 # rendering format 3
 # Relative mounts are relative to the folder of secrets.yaml: run this there.
-# image_entrypoint is not stated: an ENTRYPOINT that the image has is not run.
+# image_entrypoint is not set: an ENTRYPOINT that the image has is not run.
 # shellcheck disable=SC2016  # paths of secrets stand here as they are
 docker_run() {
-  # --shm-size is the floor min(2 GiB, memory/2), above worst_case 590 MiB
+  # --shm-size is the minimum size min(2 GiB, memory/2), above the upper bound 590 MiB
   exec docker run \
     --rm --init --name uploads --pull missing \
     --label dev.trainlaunch.job=uploads \
