@@ -99,7 +99,7 @@ def test_a_job_that_ended_well_is_told_so(trainlaunch: Runs, tmp_path: Path) -> 
         ('Usage of EmptyDir volume "cache" exceeds the limit "1Gi".', "/dev/shm took more than its size"),
         ('Usage of EmptyDir volume "scratch" exceeds the limit "1Gi".', "kept in memory"),
         ('Usage of EmptyDir volume "disk" exceeds the limit "1Gi".', "for its disk"),
-        ("The node was low on resource: memory.", "ran out of memory itself"),
+        ("The node was low on resource: memory.", "the node ran out of memory"),
     ],
 )
 @pytest.mark.parametrize("as_yaml", [False, True])

@@ -61,7 +61,7 @@ def _check_owners(job: ValidationContext) -> None:
             job.add(
                 "TL106",
                 path,
-                f"shm_extra[{index}] has no size, and {name} has no law of its own",
+                f"shm_extra[{index}] has no size, and trainlaunch knows none for {name}",
                 fix=f"add size: 1Gi, what it takes at most, or the name of one of {', '.join(WITH_LAW)}",
                 why="the law of an owner says how much of /dev/shm it takes",
             )
