@@ -33,7 +33,7 @@ def test_all_jobs_are_rendered_and_checked(trainlaunch: Runs, repo: Path) -> Non
     checked = trainlaunch("check", "--strict", "--all-rendered", cwd=repo)
     assert checked.returncode == 0, checked.stderr
     assert "speech/trainlaunch-policy.yaml" in checked.stderr
-    assert "checked 60 renderings: 60 current" in checked.stderr
+    assert "checked 60 rendered files: 60 current" in checked.stderr
 
 
 @pytest.mark.parametrize(("environment", "namespace"), [("staging", "staging"), ("prod", "training")])
