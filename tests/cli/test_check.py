@@ -263,7 +263,7 @@ def test_several_renderings_in_one_file_are_refused(trainlaunch: Runs, kept: Pat
     before = path.read_bytes()
     done = trainlaunch("check", "--fix", "jobs", cwd=kept)
     assert done.returncode == 1
-    assert "it holds several rendered files; keep one in each file" in done.stderr
+    assert "it holds several rendered files; keep one in each" in done.stderr
     assert path.read_bytes() == before
 
 

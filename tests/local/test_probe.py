@@ -276,7 +276,7 @@ def test_a_probe_that_nobody_keeps_is_named_by_the_next(
     assert f"{run} measured the same job and was not removed; `trainlaunch down {run}` removes it" in done.stderr
     assert trainlaunch("down", run).returncode == 0
     assert left() == []
-    assert "left over" not in trainlaunch("probe", str(job_file)).stderr
+    assert "was not removed" not in trainlaunch("probe", str(job_file)).stderr
 
 
 def test_down_of_the_job_takes_what_a_killed_probe_left(

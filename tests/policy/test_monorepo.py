@@ -99,5 +99,5 @@ def test_a_program_renders_by_the_api() -> None:
     checked = list(api.check([ROOT / "k8s"]))
     assert {each.status for each in checked} == {"current"}
     plan = api.plan(api.read_job(Path(job), target="local"))
-    with pytest.raises(ValueError, match="no text"):
+    with pytest.raises(ValueError, match="renders no file"):
         api.render(plan)
