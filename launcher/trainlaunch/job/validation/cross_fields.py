@@ -35,7 +35,7 @@ _PREFLIGHTS_OWN = {
     "TRAINLAUNCH_SHM_BYTES": "shm_size",
 }
 _NOT_RUN = "no process of the job ever ran: the next attempt would end the same way"
-_WRONG_FILES = "it says that the files are wrong, and they stay so"
+_WRONG_FILES = "it means that the configuration is wrong, and it stays so"
 _ENGINES_OWN = frozenset({"/", "/proc", "/sys", "/dev"})
 
 
