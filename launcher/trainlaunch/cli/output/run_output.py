@@ -226,7 +226,7 @@ def bare_evidence(evidence: Evidence) -> str:
     killed = str(evidence.oom_killed).lower() if asked else "unknown"
     peak = "unknown" if evidence.shm_peak is None else human_size(evidence.shm_peak)
     size = human_size(evidence.shm_size) if evidence.private_shm and evidence.shm_size else "unknown"
-    facts = {evidence.reason: shown(evidence.words)} if evidence.reason else {}
+    facts: dict[str, str] = {evidence.reason: shown(evidence.words)} if evidence.reason else {}
     facts |= {
         "exit code": "unknown" if evidence.exit_code is None else str(evidence.exit_code),
         "OOMKilled": killed,
