@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trainlaunch.units import (
     UnreadableValue,
+    counted,
     format_cpus,
     format_duration,
     format_size,
@@ -100,3 +101,10 @@ def test_round_up_is_the_smallest_multiple(size: int, step: int) -> None:
     up = round_up(size, step)
     assert up % step == 0
     assert size <= up < size + step
+
+
+def test_a_number_and_its_noun_agree() -> None:
+    """In every message, by this one function."""
+    said = [counted(0, "file"), counted(1, "file"), counted("0.5", "CPU"), counted(2, "process"), counted(3, "epoch")]
+    assert said == ["0 files", "1 file", "0.5 CPUs", "2 processes", "3 epochs"]
+    assert counted(2, "batch") == "2 batches"

@@ -22,7 +22,7 @@ def test_its_jobs_render_to_texts_of_their_own(trainlaunch: Runs, tmp_path: Path
     texts = [path.read_text() for target in text_targets() for path in (tmp_path / target).iterdir()]
     assert len(set(texts)) == 36
     done = trainlaunch("check", str(tmp_path))
-    assert (done.returncode, done.stderr) == (0, "checked 36 renderings: 36 current\n")
+    assert (done.returncode, done.stderr) == (0, "checked 36 rendered files: 36 current\n")
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_many_renderings_are_compared_in_order_by_several_processes(trainlaunch:
     broken = ["jobs/job-00040.yaml"] + [f"{target}/job-00040." for target in ("compose", "docker", "kubernetes")]
     expected = [*changed[:3], *broken, *changed[3:]]
     assert [each.startswith(want) for each, want in zip(named, expected, strict=True)] == [True] * 13
-    assert "checked 330 renderings: 318 current, 9 differ, 3 can't be compared" in done.stderr
+    assert "checked 330 rendered files: 318 current, 9 differ, 3 can't be compared" in done.stderr

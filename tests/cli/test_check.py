@@ -59,7 +59,7 @@ def test_what_render_wrote_is_current(trainlaunch: Runs, kept: Path) -> None:
     """Exit 0 and nothing on stdout; stderr says how many were compared, so that none can't pass for all."""
     done = trainlaunch("check", cwd=kept)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "checked 3 renderings: 3 current\n"
+    assert done.stderr == "checked 3 rendered files: 3 current\n"
 
 
 def test_the_repositorys_own_renderings_are_current(trainlaunch: Runs) -> None:
@@ -87,7 +87,7 @@ def test_a_changed_job_gives_a_diff_that_patch_takes(trainlaunch: Runs, kept: Pa
     before = _bytes(kept / "deploy")
     done = trainlaunch("check", cwd=kept)
     assert done.returncode == 1
-    assert "checked 3 renderings: 3 differ" in done.stderr
+    assert "checked 3 rendered files: 3 differ" in done.stderr
     assert "error[TL120]: deploy/digits.compose.yaml is not what jobs/job.yaml renders now" in done.stderr
     assert "fix: run `trainlaunch check --fix`" in done.stderr
     for line in (
@@ -125,7 +125,7 @@ def test_fix_writes_what_differs_and_keeps_its_mode(trainlaunch: Runs, kept: Pat
     names = sorted(each.name for each in script.parent.iterdir())
     done = trainlaunch("check", "--fix", cwd=kept)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "wrote deploy/digits.docker-run.sh\nchecked 3 renderings: 2 current, 1 written again\n"
+    assert done.stderr == "wrote deploy/digits.docker-run.sh\nchecked 3 rendered files: 2 current, 1 written again\n"
     assert script.read_bytes() == good
     assert script.stat().st_mode & 0o777 == 0o755
     assert manifest.stat().st_mtime_ns == untouched
@@ -263,7 +263,7 @@ def test_several_renderings_in_one_file_are_refused(trainlaunch: Runs, kept: Pat
     before = path.read_bytes()
     done = trainlaunch("check", "--fix", "jobs", cwd=kept)
     assert done.returncode == 1
-    assert "it holds several renderings; keep one in each file" in done.stderr
+    assert "it holds several rendered files; keep one in each" in done.stderr
     assert path.read_bytes() == before
 
 

@@ -314,9 +314,9 @@ def test_a_plan_is_eight_lines_of_at_most_a_hundred_characters(trainlaunch: Runs
     rows = dict(each.split(maxsplit=1) for each in done.stdout.splitlines())
     assert list(rows) == ["job", "/dev/shm", "memory", "workers", "threads", "GPUs", "checks", "findings"]
     assert max(map(len, done.stdout.splitlines())) <= 100
-    assert rows["workers"] == "3 per loader; train.py:2 states 3"
+    assert rows["workers"] == "3 per loader; train.py:2 sets 3"
     assert rows["findings"].startswith("1 warning, 1 note, below")
-    assert "/dev/shm  1Gi, a cap: what the DataLoaders need is unknown" in done.stdout
+    assert "/dev/shm  1Gi; what the DataLoaders take is unknown" in done.stdout
     write_job(tmp_path, **fields | {"data_loader": loaders | {"sample": {"shape": [4], "dtype": "float32"}}})
     (need,) = re.findall(r"needs ([\d.]+ \w+) in", trainlaunch("plan", "job.yaml", cwd=tmp_path).stdout)
     refused = trainlaunch("plan", "job.yaml", "--set", "shm_size=64k", cwd=tmp_path)

@@ -227,6 +227,12 @@ def test_an_unknown_code_names_the_nearest(trainlaunch: Runs, asked: str, neares
     assert f"write {nearest}\n" in done.stderr
 
 
+def test_another_number_is_no_misspelt_code(trainlaunch: Runs) -> None:
+    """TL999 is as far from TL902 as from any other."""
+    done = trainlaunch("explain", "TL999")
+    assert (done.returncode, "fix: run `trainlaunch explain`" in done.stderr) == (2, True)
+
+
 def test_an_error_ends_in_the_command_that_explains_it(trainlaunch: Runs, tmp_path: Path) -> None:
     """The last line of a frame can be typed."""
     job = tmp_path / "job.yaml"

@@ -40,5 +40,5 @@ def test_a_name_of_one_character_is_refused_before_docker_does(trainlaunch: Runs
     short = str(write_job(tmp_path, name="m", resources={"cpus": 4, "memory": "8Gi"}))
     for target in ("docker", "compose"):
         refused = trainlaunch("render", short, "--target", target).stderr
-        assert f"error[TL401]: {target} has no containers with a name of one character" in refused
+        assert f"error[TL401]: {target} has no container names of one character" in refused
     assert trainlaunch("render", short, "--target", "kubernetes").returncode == 0

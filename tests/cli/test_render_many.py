@@ -46,11 +46,11 @@ def test_a_folder_is_rendered_where_the_policy_says(trainlaunch: Runs, repo: Pat
     done = trainlaunch("render", "jobs", cwd=repo)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    assert "3 jobs, 6 renderings: 6 written\n" in done.stderr
+    assert "3 jobs, 6 rendered files: 6 written\n" in done.stderr
     names = [f"{name}.yaml" for name in ("aa", "bb", "cc")]
     assert files(repo / "deploy") == [f"{target}/{name}" for target in ("compose", "kubernetes") for name in names]
     again = trainlaunch("render", "jobs", cwd=repo)
-    assert "3 jobs, 6 renderings: 6 as they were\n" in again.stderr
+    assert "3 jobs, 6 rendered files: 6 as they were\n" in again.stderr
     assert trainlaunch("check", "--all-rendered", "--strict", cwd=repo).returncode == 0
 
 
@@ -68,7 +68,7 @@ def test_what_one_job_can_not_have_stops_no_other(trainlaunch: Runs, repo: Path)
     done = trainlaunch("render", "jobs", cwd=repo)
     assert done.returncode == 1
     assert "jobs/dd.yaml:" in done.stderr
-    assert "4 jobs, 8 renderings: 5 written, 3 not rendered" in done.stderr
+    assert "4 jobs, 8 rendered files: 5 written, 3 not rendered" in done.stderr
     assert files(repo / "deploy" / "kubernetes") == ["aa.yaml", "cc.yaml"]
 
 

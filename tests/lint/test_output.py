@@ -35,7 +35,7 @@ def test_text_shows_the_line_the_reason_and_the_value(trainlaunch: Runs, script:
     assert f"  --> {script}:2:28\n" in done.stdout
     assert "2 | docker run --rm --shm-size=16 x:1" in done.stdout
     assert "   = fix: write 16g\n" in done.stdout
-    assert "linted 1 files: 1 errors, 1 warnings" in done.stderr
+    assert "linted 1 file: 1 error, 1 warning" in done.stderr
 
 
 @pytest.mark.parametrize(("least", "code"), [("error", 0), ("warning", 1), ("info", 1)])

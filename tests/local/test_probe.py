@@ -58,7 +58,7 @@ def test_a_probe_says_what_was_seen_and_how_to_keep_it(trainlaunch: Runs, probed
     job_file = probed(*a_probe())
     done = trainlaunch("probe", str(job_file))
     assert done.returncode == 0, done.stderr
-    assert "train.py:48 *  2        3.0 MiB  2        2     10.0 ms  1.0 ms  200.0 ms" in done.stdout
+    assert "train.py:48 *  2        3.0 MiB  2        2       10.0 ms  1.0 ms  200.0 ms" in done.stdout
     assert "--target local --write` keeps it in job.lock.yaml, or set" in " ".join(done.stdout.split())
     assert "batch_bytes: {size: 3073Ki, tensors: 2}" in done.stdout
     assert "trained" in done.stderr
@@ -276,7 +276,7 @@ def test_a_probe_that_nobody_keeps_is_named_by_the_next(
     assert f"{run} measured the same job and was not removed; `trainlaunch down {run}` removes it" in done.stderr
     assert trainlaunch("down", run).returncode == 0
     assert left() == []
-    assert "left over" not in trainlaunch("probe", str(job_file)).stderr
+    assert "was not removed" not in trainlaunch("probe", str(job_file)).stderr
 
 
 def test_down_of_the_job_takes_what_a_killed_probe_left(

@@ -33,7 +33,7 @@ def test_all_jobs_are_rendered_and_checked(trainlaunch: Runs, repo: Path) -> Non
     checked = trainlaunch("check", "--strict", "--all-rendered", cwd=repo)
     assert checked.returncode == 0, checked.stderr
     assert "speech/trainlaunch-policy.yaml" in checked.stderr
-    assert "checked 60 renderings: 60 current" in checked.stderr
+    assert "checked 60 rendered files: 60 current" in checked.stderr
 
 
 @pytest.mark.parametrize(("environment", "namespace"), [("staging", "staging"), ("prod", "training")])
@@ -99,5 +99,5 @@ def test_a_program_renders_by_the_api() -> None:
     checked = list(api.check([ROOT / "k8s"]))
     assert {each.status for each in checked} == {"current"}
     plan = api.plan(api.read_job(Path(job), target="local"))
-    with pytest.raises(ValueError, match="no text"):
+    with pytest.raises(ValueError, match="renders no file"):
         api.render(plan)

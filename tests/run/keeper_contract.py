@@ -46,7 +46,7 @@ def until(condition: Callable[[], object], seconds: float = 60) -> None:
 def causes(text: str) -> list[str]:
     """Return what a verb said of an end: its causes, or the bare evidence."""
     frames = re.findall(r"^cause\[.*(?:\n   = .*)*", text, re.MULTILINE)
-    return [*frames, *re.findall(r"no known cause; .*", text)]
+    return [*frames, *re.findall(r"no known cause(?:\n   = .*)*", text)]
 
 
 def assert_each_verb_gives_the_same_causes(trainlaunch: Runs, job: str) -> None:

@@ -74,7 +74,7 @@ def test_a_missing_image_is_pulled_once(trainlaunch: Runs, make_job: MakeJob, re
     first, second = trainlaunch("up", job), trainlaunch("up", job)
     assert [each.stdout for each in (first, second)] == ["from the registry\n"] * 2, first.stderr
     assert f"trainlaunch: pulling {registry}:1" in first.stderr
-    assert "pulled 1 layers" in first.stderr
+    assert "pulled 1 layer" in first.stderr
     assert "pulling" not in second.stderr
 
 
@@ -93,7 +93,7 @@ def test_a_pull_on_a_terminal_has_a_bar(make_job: MakeJob, registry: str) -> Non
     os.close(master)
     assert process.wait(timeout=60) == 0, shown
     assert b"\x1b[2K" in shown
-    assert b"pulled 1 layers" not in shown
+    assert b"pulled 1 layer" not in shown
 
 
 @pytest.mark.docker
@@ -159,7 +159,7 @@ def test_progress_counts_complete_layers_and_bytes() -> None:
     assert [layers.take(each) for each in events] == [False] * 5
     assert (layers.received, layers.total) == (3 << 20, 10 << 20)
     assert layers.take({"status": "Pull complete", "id": "cc"})
-    assert layers.line() == "pulled 1 layers, 3.0 MiB"
+    assert layers.line() == "pulled 1 layer, 3.0 MiB"
     assert layers.error == ""
     layers.take({"error": "manifest unknown"})
     assert layers.error == "manifest unknown"

@@ -85,7 +85,7 @@ def test_a_run_that_filled_its_shm_measured_nothing() -> None:
     """What didn't fit isn't in the peak: after a failure the size is too small, and the text says so."""
     told = line(FOUR, Peak(63 * MIB, 2), size=64 * MIB, exit_code=1)
     assert told == (
-        "the run filled its /dev/shm: 63 MiB of 64 MiB, so its need is not known yet: run it with a larger shm_size"
+        "the run filled its /dev/shm: 63 MiB of 64 MiB, so its peak is not known yet: run it with a larger shm_size"
     )
     assert "batch_bytes" in line(FOUR, Peak(63 * MIB, 2), size=64 * MIB)  # it trained to its end
     assert "batch_bytes" in line(FOUR, Peak(40 * MIB, 2), size=64 * MIB, exit_code=1)
@@ -96,7 +96,7 @@ def test_nothing_is_pasted_from_semaphores() -> None:
     """numpy batches go through a pipe; while a run starts it is too early to say so."""
     few = Peak((semaphores(2) + 2) * PAGE, 2)
     assert "too little for a batch: set data_loader.collate: none" in line(FOUR, few)
-    assert line(FOUR, Peak(PAGE)).endswith("no DataLoader worker was seen with it: there is nothing to size")
+    assert line(FOUR, Peak(PAGE)).endswith("no DataLoader worker was seen: if none runs, set data_loader: none")
     assert line(FOUR, few, exit_code=None) == ""
 
 

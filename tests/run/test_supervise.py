@@ -246,7 +246,7 @@ def test_a_code_that_is_known_outlives_the_engine(follow: Callable[..., Followed
     ("peak", "said"),
     [
         (40 << 20, "data_loader:\n  batch_bytes: {size: 10Mi, tensors: 1}"),
-        (4096, "held at most 4.0 KiB and no DataLoader worker"),
+        (4096, "used up to 4.0 KiB and no DataLoader worker"),
     ],
 )
 def test_an_unsized_run_tells_its_peak(follow: Callable[..., Followed], peak: int, said: str) -> None:

@@ -66,7 +66,7 @@ def test_the_jobs_streams_and_code_are_ups(start: Start, make_job: MakeJob) -> N
     assert (process.returncode, out) == (3, b"first\n\377end")
     assert b"problem\n" in err
     assert b"the job ended with exit code 3" in err
-    assert b"no known cause; exit code 3, OOMKilled false, memory limit 256 MiB" in err
+    assert b"no known cause\n   = exit code: 3\n   = OOMKilled: false\n   = memory limit: 256 MiB\n" in err
 
 
 def test_shm_inside_is_the_plans(trainlaunch: Runs, make_job: MakeJob) -> None:

@@ -99,7 +99,7 @@ def test_no_such_run_is_said(trainlaunch: Runs, engine: str, verb: str, code: in
     """TL510, and what would list or start one; nothing to do is not success."""
     done = trainlaunch(verb, "no-such-job-here")
     assert (done.returncode, done.stdout) == (code, "")
-    assert "error[TL510]: this machine has no run of job no-such-job-here" in done.stderr
+    assert "error[TL510]: this host has no run of job no-such-job-here" in done.stderr
     assert "trainlaunch ps" in done.stderr
 
 

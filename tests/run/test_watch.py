@@ -277,4 +277,4 @@ def test_a_script_that_could_have_run_all_of_them_is_left_alone(tmp_path: Path, 
     watcher = ShmWatch(Scripted([]), planned_shm(plan), Log(lambda log: "", print), print)
     for _ in range(COUNTS_BEFORE_FEWER_IS_SAID):
         watcher.take(reading(0, workers=1))
-    assert ("train.py:2 states 1" in watcher.fewer_workers()) is said
+    assert ("train.py:2 sets 1" in watcher.fewer_workers()) is said

@@ -32,7 +32,7 @@ def test_two_tasks_are_two_ranks_with_a_cpu_each(srun: Srun, tmp_path: Path) -> 
     assert [(rank, *rest) for rank, _, *rest in told] == [("0", "1", "0"), ("1", "1", "0")]
     assert len({name for _, name, *_ in told}) == 2
     assert ran.stderr.count(" here, ") == 1
-    assert ", 2 tasks, 1 CPUs" in ran.stderr
+    assert ", 2 tasks, 1 CPU" in ran.stderr
     assert [ran.stderr.count(f"ended with {each} ") for each in (0, 3)] == [1, 1]
     write_job(tmp_path, target="local", name="both", image=None, command=["python3", "-c", SHOWS])
     ran = srun("-n", "2", "-c", "1", *OURS, "up", "job.yaml")

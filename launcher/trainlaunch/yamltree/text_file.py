@@ -57,7 +57,12 @@ def _existing(path: Path, noun: str) -> str:
     except OSError:
         there = {}
     close = closest(path.stem, (stem for stem in there if not stem.endswith(".lock")))
-    return f"write {there[close]}" if close else f"name a {noun} that exists"
+    if close:
+        return f"write {there[close]}"
+    import shlex  # only on the way to an error
+
+    draft = f", or write one: `trainlaunch init train.py --write-to {shlex.quote(str(path))}`"
+    return f"name a {noun} that exists{draft * (noun == 'job file')}"
 
 
 def _unreadable(path: Path, error: OSError | ValueError, noun: str) -> tuple[str, str]:

@@ -40,7 +40,7 @@ def tell(evidence: Evidence, streams: Streams, *, output: str) -> int:
             streams.result(f"{_told(each, style)}\n")
     if not named:
         well = ": exit code 0 is that of a job that ended well" if evidence.exit_code == 0 else ""
-        streams.row(f"no known cause{well}; {bare_evidence(evidence)}")
+        streams.row(f"no known cause{well}{bare_evidence(evidence)}")
     return 0 if fine else 1
 
 

@@ -23,7 +23,7 @@ from trainlaunch.sanitize import one_line
 from trainlaunch.units import counted, format_size, human_size
 
 WIDTH = 80
-_HEAD = ("loader", "workers", "batch", "tensors", "held", "fetch", "wait", "step")
+_HEAD = ("loader", "workers", "batch", "tensors", "in use", "fetch", "wait", "step")
 
 
 class ShmWithProbe(NamedTuple):

@@ -208,7 +208,7 @@ def say_diagnoses(evidence: Evidence, streams: Streams, line: Callable[[str], No
     for diagnosis in diagnoses:
         line(framed_diagnosis(diagnosis, style_of(streams.err)))
     if not diagnoses and evidence.exit_code:
-        line(f"trainlaunch: no known cause; {bare_evidence(evidence)}")
+        line(f"trainlaunch: no known cause{bare_evidence(evidence)}")
 
 
 def framed_diagnosis(diagnosis: Diagnosis, style: TextStyle) -> str:
@@ -220,18 +220,21 @@ def framed_diagnosis(diagnosis: Diagnosis, style: TextStyle) -> str:
 
 
 def bare_evidence(evidence: Evidence) -> str:
-    """Return what is known about an end, without a guess."""
+    """Return what is known about an end, without a guess: a labelled row for each fact, to follow a line."""
     asked = evidence.oom_killed is not None
     memory = human_size(evidence.memory) if evidence.memory else "none" if asked else "unknown"
     killed = str(evidence.oom_killed).lower() if asked else "unknown"
     peak = "unknown" if evidence.shm_peak is None else human_size(evidence.shm_peak)
     size = human_size(evidence.shm_size) if evidence.private_shm and evidence.shm_size else "unknown"
-    reason = f"{evidence.reason}: {shown(evidence.words)}, " if evidence.reason else ""
-    code = "unknown" if evidence.exit_code is None else evidence.exit_code
-    return (
-        f"{reason}exit code {code}, OOMKilled {killed}, memory limit {memory}, "
-        f"/dev/shm peak {peak} of {size}, {_last_words(evidence.log)}"
-    )
+    facts: dict[str, str] = {evidence.reason: shown(evidence.words)} if evidence.reason else {}
+    facts |= {
+        "exit code": "unknown" if evidence.exit_code is None else str(evidence.exit_code),
+        "OOMKilled": killed,
+        "memory limit": memory,
+        "/dev/shm": f"peak {peak}, size {size}",
+        "last line": _last_words(evidence.log),
+    }
+    return "".join(f"\n   = {label}: {fact}" for label, fact in facts.items())
 
 
 def _last_words(log: str) -> str:
@@ -239,4 +242,4 @@ def _last_words(log: str) -> str:
     if any(TORCHRUN_ENDS in line for line in lines):  # its own long epilogue stands below the rank's error
         errors = [line for line in lines if _EXCEPTION.match(line) and TORCHRUN_ENDS not in line]
         lines = errors or lines
-    return f"last line: {shown(lines[-1]) if lines else '(nothing printed)'}"
+    return shown(lines[-1]) if lines else "(nothing printed)"

@@ -40,8 +40,8 @@ def _unknown(asked: str) -> Diagnostic:
     known = manuals()
     words = [*known, *(each.name for each in known.values())]
     asked_as_written = asked.upper() if asked.upper().startswith("TL") else asked.lower()
-    nearest = closest(asked_as_written, words)
-    fix = f"write {nearest}" if nearest else "`trainlaunch explain` lists all codes"
+    nearest = "" if asked_as_written[2:].isdigit() else closest(asked_as_written, words)  # no number is near another
+    fix = f"write {nearest}" if nearest else "run `trainlaunch explain`, which lists all codes"
     return Diagnostic("TL131", f"trainlaunch has no code or name {asked}", fix)
 
 

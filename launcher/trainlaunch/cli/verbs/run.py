@@ -40,8 +40,8 @@ USAGE = Usage(
         "trainlaunch run -d -e WANDB_MODE=offline -- python train.py",
     ),
     exit_codes=(
-        "the command's own; 125 for anything before its first process, 75 and 78 from the preflight (this host, the "
-        "files), 128+n when signal n ended it, as Ctrl-C's 130"
+        "the command's own; 125 for anything before its first process, 75 this host can't run it now, 78 invalid "
+        "configuration, 128+n when signal n ended it, as Ctrl-C's 130"
     ),
     arguments=(
         argument("command", nargs="*", metavar="COMMAND", help="the command, behind --; its words arrive as they are"),

@@ -29,8 +29,8 @@ USAGE = Usage(
         "trainlaunch shell 3f9a2c11 -- py-spy dump --pid 7",
     ),
     exit_codes=(
-        "the shell's or the command's own; 125 for anything before it, 78 and 75 from the preflight, 128+n "
-        "when signal n ended it or trainlaunch"
+        "the shell's or the command's own; 125 for anything before it, 75 this host can't run it now, 78 invalid "
+        "configuration, 128+n when signal n ended it or trainlaunch"
     ),
     arguments=(
         *RUN_ARGUMENTS,

@@ -42,5 +42,5 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     for cause in report.causes:
         streams.row(framed_diagnosis(cause, style_of(streams.out)), FACTS)
     if report.evidence is not None and report.evidence.exit_code and not report.causes:
-        streams.row(f"no known cause; {bare_evidence(report.evidence)}", FACTS)
+        streams.row(f"no known cause{bare_evidence(report.evidence)}", FACTS)
     return int(report.bad)

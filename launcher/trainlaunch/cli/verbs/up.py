@@ -33,9 +33,8 @@ USAGE = Usage(
         "trainlaunch up job.yaml --target kubernetes --namespace research",
     ),
     exit_codes=(
-        "the job's own; 125 for anything before its first process or when no code exists, 75 and 78 from the "
-        "preflight (this host, the files), 128+n when signal n ended it, 130 when Ctrl-C detached from a "
-        "cluster"
+        "the job's own; 125 for anything before its first process or when no code exists, 75 this host can't run it "
+        "now, 78 invalid configuration, 128+n when signal n ended it, 130 when Ctrl-C detached from a cluster"
     ),
     arguments=(
         *job_arguments(usual=True),

@@ -33,7 +33,7 @@ def _evicted(case: Case) -> Told | None:
         return _of_disk(shown)
     if "memory" in words:
         return Told(
-            "the node evicted the pod because it ran out of memory itself, and the pod used more than it asked for",
+            "the node ran out of memory and evicted the pod, which used more than its request",
             seen(shown),
             f"set resources.memory, which is the request as well, /dev/shm included; {more_memory(case.evidence)}",
         )

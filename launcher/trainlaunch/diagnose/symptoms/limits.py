@@ -57,9 +57,8 @@ def _without_errno(case: Case) -> Told | None:
     if hit is None:
         return None
     return Told(
-        "a shared tensor could not be opened, and the line does not say why: the limit of open files, a /dev/shm that "
-        "is "
-        "full or shared, or a segment that is gone",
+        "a shared tensor could not be opened; the line doesn't tell whether for open files, /dev/shm or a removed "
+        "segment",
         seen(hit),
         f"look with `ulimit -n` and `df -h /dev/shm` inside; for the first {_raise_it(case)}; torch 1.13 and newer "
         f"name the reason",

@@ -50,7 +50,7 @@ def _file_missing(case: Case) -> Told | None:
         return None
     named = f" {path}" if path else ""
     return Told(
-        f"the job wants the file{named}, which is not {_where(case)}{place_in_script(raised)}",
+        f"the job opens the file{named}, which is not {_where(case)}{place_in_script(raised)}",
         seen(case.raised_seen()),
         _bring(case, "check the path and that one of mounts brings it there; a relative path counts from working_dir"),
     )

@@ -63,8 +63,7 @@ def _unasked(case: Case, name: str, hit: Hit | None) -> Told:
         )
     ask = "`kubectl get pod,events -o yaml`" if case.evidence.target == KUBERNETES.name else "`docker inspect NAME`"
     return Told(
-        "SIGKILL ended the job, for memory most often; nobody has asked yet whether its own limit or the "
-        "machine's was met",
+        "SIGKILL ended the job, for memory most often; whether its own limit or the host's was met is unknown",
         seen(f"exit code {case.exit_code}", hit),
         f"give `--inspect` what {ask} prints, which tells of the limit; {_look(case, name)}",
         LIKELY,

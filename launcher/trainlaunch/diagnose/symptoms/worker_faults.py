@@ -20,6 +20,7 @@ from trainlaunch.diagnose.base.case import (
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.symptoms.rank_faults import WATCHDOG
 from trainlaunch.exit_codes import EXIT_SIGABRT, EXIT_SIGSEGV
+from trainlaunch.units import counted
 
 _WORKER_EXCEPTION_CAUGHT = LogPattern(
     "in DataLoader worker process", r"Caught (?P<type>[\w.]+) in DataLoader worker process (?P<worker>\d+)"
@@ -240,7 +241,7 @@ def _oversubscription(case: Case) -> Told | None:
     workers, cpus = hit.match["workers"], hit.match["cpus"]
     sure = LIKELY if int(workers) >= 2 * int(cpus) else POSSIBLE
     return Told(
-        f"{workers} DataLoader workers share {cpus} CPUs",
+        f"{counted(workers, 'DataLoader worker')} on {counted(cpus, 'CPU')}",
         seen(hit),
         f"{case.evidence.lower_workers(int(cpus))}, or give it more CPUs (resources.cpus)",
         sure,

@@ -94,7 +94,7 @@ _RESOURCES = record(
 
 _SHM_EXTRA = record(
     Field("name", text("a name", r"[^\S\n]*\S.*"), "who owns it", required=True, example="ray"),
-    Field("size", size(), "its bytes; ray, vllm and nccl have laws of their own ([sizing](sizing.md))", example="2Gi"),
+    Field("size", size(), "its bytes; ray, vllm and nccl need none ([sizing](sizing.md))", example="2Gi"),
 )
 
 CONTAINER = (
@@ -191,7 +191,7 @@ LOADER = (
     Field("collate", choice("stack", "list", "none"),
           "stack: one tensor per field · list: one per sample · none: no tensors (numpy, strings)", default="stack"),
     Field("batches_held", integer(1, 10**6),
-          "batches alive outside the queue: 2 for a for-loop, 3 for Accelerate's on CPU, 2 × "
+          "batches that the training loop still references: 2 for a for-loop, 3 for Accelerate's on CPU, 2 × "
           "gradient_accumulation_steps + 1 for Hugging Face's Trainer on CPU ([frameworks](frameworks.md))", default=2),
 )
 

@@ -140,8 +140,8 @@ KUBERNETES = record(
     Field("image_pull_secrets", listing(_OBJECT_NAME), "Secrets that pull the image", default=(),
           kubernetes="`imagePullSecrets`"),
     Field("run_as", choice("uid", "assigned"),
-          "whose the processes are: the ids of `user`, else 1000; or those that the cluster assigns to the namespace, "
-          "as OpenShift does", default="uid", kubernetes="no `runAsUser`, `runAsGroup`, `fsGroup`"),
+          "UID that runs the container: that of `user`, else 1000; or the one that the cluster assigns to the "
+          "namespace, as OpenShift does", default="uid", kubernetes="no `runAsUser`, `runAsGroup`, `fsGroup`"),
     Field("fs_group", integer(0), "group of volumes; none where the image's user is kept", shown="1000",
           kubernetes="`fsGroup`"),
     Field("pod_security", choice("restricted", "baseline", "privileged"),

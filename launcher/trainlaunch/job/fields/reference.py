@@ -30,7 +30,7 @@ page.
 - Precedence: defaults < defaults of policies < `profile` < job < target_overrides < `--set`. The lock (`trainlaunch
   lock`) fills what all of these leave open: the image's digest and `image_entrypoint`. Limits of the policy come last
   ([policy.md](policy.md)); [patches](patches.md) change the rendered file in what the plan does not decide.
-- No key stands twice. Anchors, aliases and `<<` work; tags don't. At most 1 MiB and 10,000 values.
+- Duplicate keys are errors. Anchors, aliases and `<<` work; tags don't. At most 1 MiB and 10,000 values.
 """
 _HEAD = "| field | type | default | meaning | docker run | Compose | Kubernetes |\n|---|---|---|---|---|---|---|\n"
 

@@ -55,7 +55,7 @@ RUNNING = (
     Field("ulimits", mapping(Type("ulimit", "a number, or {soft: n, hard: n}", low=-1, high=2**63 - 1), *_ULIMITS),
           "limits, -1 for no limit; rendered only when set",
           docker="`--ulimit`", compose="`ulimits`", kubernetes="TL401"),
-    Field("healthcheck", _HEALTHCHECK, "how the engine asks after the job", shown="on"),
+    Field("healthcheck", _HEALTHCHECK, "health check settings", shown="on"),
     Field("observe", BOOL, "whether its processes note how long they wait for data ([data wait](data-wait.md)), in "
           "rendered files too", shown="where `run` and `up` start it on this host"),
     Field("restart", record(

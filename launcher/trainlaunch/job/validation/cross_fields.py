@@ -35,7 +35,7 @@ _PREFLIGHTS_OWN = {
     "TRAINLAUNCH_SHM_BYTES": "shm_size",
 }
 _NOT_RUN = "no process of the job ever ran: the next attempt would end the same way"
-_WRONG_FILES = "it says that the files are wrong, and they stay so"
+_WRONG_FILES = "it means that the configuration is wrong, and it stays so"
 _ENGINES_OWN = frozenset({"/", "/proc", "/sys", "/dev"})
 
 
@@ -61,7 +61,7 @@ def _check_owners(job: ValidationContext) -> None:
             job.add(
                 "TL106",
                 path,
-                f"shm_extra[{index}] has no size, and {name} has no law of its own",
+                f"shm_extra[{index}] has no size, and trainlaunch knows none for {name}",
                 fix=f"add size: 1Gi, what it takes at most, or the name of one of {', '.join(WITH_LAW)}",
                 why="the law of an owner says how much of /dev/shm it takes",
             )

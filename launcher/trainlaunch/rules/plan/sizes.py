@@ -33,7 +33,7 @@ def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
     allowed = allowed_workers(job, ranks).value
     fitting, all_of_them = (size_for_all_epochs(job, ranks, WorkerNumbers(count)) for count in (1, allowed))
     yield Problem(
-        f"shm_size {format_size(job.shm_size)} does not hold one worker, which needs {human_size(one)}",
+        f"shm_size {format_size(job.shm_size)} is too small for one worker: {human_size(one)} required",
         f"set shm_size to {format_size(round_up(all_of_them, MIB))} ({counted(allowed, 'worker')}), or at least "
         f"{format_size(round_up(fitting, MIB))} (one worker), or delete it",
         "each worker keeps prefetch_factor batches in /dev/shm, besides those that the training loop uses",

@@ -33,7 +33,7 @@ def cpu_request_missing(container: SourceContainer) -> Iterator[Problem]:
     workers = workers_of(container)
     if workers and container.workload.cpus is None and not is_fragment(container):
         yield Problem(
-            f"{workers} DataLoader workers run without a request or a limit of CPUs",
+            f"{counted(workers, 'DataLoader worker')} without a request or a limit of CPUs",
             f"set resources.requests.cpu to {workers}",
             "a pod without a request gets what others leave of a busy node",
         )

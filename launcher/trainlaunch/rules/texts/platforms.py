@@ -26,6 +26,7 @@ from trainlaunch.rules.sources.source_text import (
     text_at,
 )
 from trainlaunch.rules.sources.training_commands import commands_in, program_of, stated_workers
+from trainlaunch.units import counted
 from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence
 
 _TWO = 2
@@ -83,7 +84,7 @@ def size_for_local_mode(file: SourceText) -> Iterator[Problem]:
     config = at(file.nodes[0], "local", "container_config") if file.nodes else None
     if isinstance(config, Mapping) and "shm_size" in config.keys:
         yield Problem(
-            "this size holds in SageMaker's local mode alone",
+            "this size applies in SageMaker's local mode only",
             "look at df /dev/shm on a training instance before the workers are counted there",
             "training instances size /dev/shm themselves and don't read this file",
             "local.container_config.shm_size",
@@ -119,7 +120,7 @@ def _of_stack(container: SourceContainer) -> Iterator[Problem]:
         key = "mode: global"
     if shm.kind == SIZE and shm.span is not None and key is not None:
         yield Problem(
-            f"docker stack deploy, for which deploy.{key} is, leaves shm_size out",
+            f"docker stack deploy, which reads deploy.{key}, ignores shm_size",
             "mount a tmpfs at /dev/shm instead: type tmpfs, target /dev/shm, tmpfs.size in bytes",
             "swarm's services have no such option; docker compose has",
             span=shm.span,
@@ -183,7 +184,7 @@ def size_left_to_gitlab_runner(file: SourceText) -> Iterator[Problem]:
         workers = stated_workers([argv for each in scripts for argv in commands_in(each)], {})
         if workers:
             yield Problem(
-                f"{workers} DataLoader workers run with the /dev/shm of the runner's configuration",
+                f"{counted(workers, 'DataLoader worker')} with the /dev/shm of the runner's configuration",
                 "see to it that the runner sets it: shm_size in [runners.docker], or an empty_dir of medium "
                 "Memory at /dev/shm for the Kubernetes executor",
                 "a job of GitLab can't size /dev/shm, and 64 MiB are the default",

@@ -70,7 +70,7 @@ def check_argument(text: str) -> None:
             [
                 Diagnostic(
                     "TL118",
-                    f"RUN is {text!r}, which no job and no run is called",
+                    f"no job or run is called {text!r}",
                     "name a job file, a job, a run, or the first 4 or more digits of a run's id; `trainlaunch ps` "
                     "lists them",
                     why="names have letters, digits, '-', '_' and '.', and begin with a letter or digit",
