@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trainlaunch.cli.output.command_output import Hidden
 from trainlaunch.cli.output.run_output import Screen, bare_evidence
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.diagnose.base.evidence import Evidence
@@ -118,3 +119,14 @@ def test_the_last_words_of_torchrun_are_the_ranks_own() -> None:
     log = "[rank1]: KeyError: 'x'\nx.errors.ChildFailedError: \n=====\n  traceback : To enable traceback see\n====\n"
     assert bare_evidence(Evidence(1, log)).endswith("last line: [rank1]: KeyError: 'x'")
     assert bare_evidence(Evidence(1, "KeyError: 'x'\nbye\n\n---\n")).endswith("last line: bye")
+
+
+def test_the_preflights_line_is_hidden_behind_what_was_typed_before_it() -> None:
+    """In whatever pieces it comes, and once: what the job itself prints later like it is the job's."""
+    text = b"^Als\r\ntrainlaunch: warning: a\r\ntrainlaunch: preflight passed: b\r\ntr\ntrainlaunch: preflight passed\n"
+    for cut in range(len(text)):
+        out: list[bytes] = []
+        hidden = Hidden(out.append)
+        for piece in (text[:cut], text[cut : cut + 3], text[cut + 3 :]):
+            hidden(piece)
+        assert b"".join(out) == text.replace(b"trainlaunch: preflight passed: b\r\n", b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -56,3 +57,17 @@ def test_advice_at_the_end_changes_no_exit_code() -> None:
 
     said = [workers_advice(cast("CommandPlan", decided), each, followed, None) for each in (refused, planned)]
     assert said == ["", "`--workers auto` gives its loaders 2 workers instead of 1"]
+
+
+def test_a_script_that_no_reader_or_job_file_can_take_runs_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A constant over every limit of a field is told of the script, and a text that breaks the reader is unknown."""
+    monkeypatch.chdir(tmp_path)
+    loader = "from torch.utils.data import DataLoader\nDataLoader([1], num_workers=5000)\n"
+    (tmp_path / "a.py").write_text(loader)
+    planned = command_plan(["python", "a.py"], CommandNumbers(), {}, "0123456789ab")
+    assert [each.words for each in planned.decisions] == ["a.py:2 states 5000"]
+    assert planned.plan.job.command == ("python", "a.py")
+    monkeypatch.setattr("trainlaunch.script.read_script.read_script", lambda _: {}["a reader's own mistake"])
+    assert command_plan(["python", "a.py"], CommandNumbers(), {}, "0123456789ab").facts is None

@@ -26,7 +26,7 @@ from trainlaunch.rules.sources.deciding_workers import PLANNED, WorkersDecision,
 from trainlaunch.run.base.host_cpus import cpus_here
 from trainlaunch.run.base.host_gpus import gpu_nodes
 from trainlaunch.run.base.slurm import name_of_task, slurm_task
-from trainlaunch.script.read_script import read_script
+from trainlaunch.script.read_script import known_facts
 from trainlaunch.script.script_facts import ScriptFacts
 from trainlaunch.units import MIB
 
@@ -69,15 +69,34 @@ def command_plan(
     container: CommandContainer | None = None,
 ) -> CommandPlan:
     """Return the plan of a command line; `run` is the id that its run will have. Raises JobFileRejected, UsageError."""
-    script = command_script(command)
-    facts = _facts(script)
+    path = _path(command_script(command))
+    facts = None if path is None else known_facts(path)
+    name = asked.name or job_name(path or Path(command[0]))
+    options = _options(name, command, asked, env, container)
+    try:
+        return _planned(options, asked, facts, run)
+    except JobFileRejected:
+        if asked.workers is not None:
+            raise
+        # A number of its own that no job file can have: torch has to judge it.
+        return _planned(options, asked, None, run, own_numbers=False)
+
+
+def _options(
+    name: str,
+    command: Sequence[str],
+    asked: CommandNumbers,
+    env: Mapping[str, str],
+    container: CommandContainer | None,
+) -> CommandOptions:
+    """Return what the job file says of a command, by what was asked, this host and the shell around it."""
     ranks, gpus = _ranks_and_gpus(asked.gpus, command, by_name=container is not None)
     here = cpus_here()
     task = slurm_task() if container is None else None
     if container is not None:
         here = 0 if container.cpus is None else min(here, container.cpus or here)
-    options = CommandOptions(
-        name=asked.name or job_name(_path(script) or Path(command[0])),
+    return CommandOptions(
+        name=name,
         command=command,
         folder=str(Path.cwd()),
         env=env,
@@ -87,15 +106,20 @@ def command_plan(
         ranks=ranks,
         container=None if container is None else container.options,
     )
+
+
+def _planned(
+    options: CommandOptions, asked: CommandNumbers, facts: ScriptFacts | None, run: str, *, own_numbers: bool = True
+) -> CommandPlan:
     job = _read(command_text(options, facts), [_UNCHANGED, *asked.sets])
     decisions = workers_decisions(job, facts)
-    sets = [_UNCHANGED, *_own_numbers(job, decisions)]
+    sets = [_UNCHANGED, *(_own_numbers(job, decisions) if own_numbers else ())]
     if asked.workers is not None:
         options, sets = _with_workers(options, decisions, asked.workers)
     text = command_text(options, facts)
     job = _read(text, [*sets, *asked.sets])
     name = f"{job.name[:50]}-{run[:4]}"
-    plan = plan_job(job, name=name if container else name_of_task(name))
+    plan = plan_job(job, name=name if options.container else name_of_task(name))
     text = with_loader_fields(text, _shared(sets), "as it ran")
     return CommandPlan(plan, workers_decisions(job, facts), facts, text, run)
 
@@ -129,15 +153,7 @@ def _read(text: str, sets: Sequence[str]) -> JobSpec:
 def _path(script: CommandScript | None) -> Path | None:
     """Return the file of a command's script, seen from this folder; None where it has none that is here."""
     files = script.files if script else ()
-    return next((Path(each) for each in files if Path(each).is_file()), None)
-
-
-def _facts(script: CommandScript | None) -> ScriptFacts | None:
-    path = _path(script)
-    try:
-        return None if path is None else read_script(path)
-    except UsageError:  # what Python will say of it as well
-        return None
+    return next((Path(each) for each in files if os.path.isfile(each)), None)  # noqa: PTH113 - may raise
 
 
 def _ranks_and_gpus(stated: str | None, command: Sequence[str], *, by_name: bool) -> tuple[int | None, str]:

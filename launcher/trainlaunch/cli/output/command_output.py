@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from trainlaunch.run.base.store import Followed, Tell
     from trainlaunch.run.docker.image import CommandImage
 
-PREFLIGHT = b"trainlaunch: "
 PASSED = b"trainlaunch: preflight passed"
 REPEATED = frozenset(
     {"python-exception", "own-exit-code", "stopped", "unknown"}
@@ -42,7 +41,10 @@ SET_BY_PREFLIGHT = (
 
 
 class Hidden:
-    """Takes the preflight's line that all is well out of a command's output: alone it would not have that line."""
+    """Takes the preflight's line that all is well out of a command's output: alone it would not have that line.
+
+    It may stand behind what a terminal echoed of keys that were typed before.
+    """
 
     def __init__(self, show: Callable[[bytes], None]) -> None:
         self._show = show
@@ -53,21 +55,22 @@ class Hidden:
         if self._held is None:
             self._show(data)
             return
-        self._held += data
-        while self._held is not None:
-            line, newline, rest = self._held.partition(b"\n")
-            if not line.startswith(PREFLIGHT[: len(line)]):
-                held, self._held = self._held, None
-                self._show(held)
-            elif not newline:
-                return
-            elif line.startswith(PASSED):
-                self._held = None
-                if rest:
-                    self._show(rest)
-            else:
-                self._held = rest
-                self._show(line + newline)
+        text = self._held + data
+        before, passed, rest = text.partition(PASSED)
+        if not passed:
+            self._held = _beginning(text, PASSED)
+            shown = text[: len(text) - len(self._held)]
+        elif b"\n" not in rest:
+            shown, self._held = before, passed + rest
+        else:
+            shown, self._held = before + rest.partition(b"\n")[2], None
+        if shown:
+            self._show(shown)
+
+
+def _beginning(text: bytes, word: bytes) -> bytes:
+    """Return what a text ends in that a word begins with."""
+    return next((word[:size] for size in range(len(word) - 1, 0, -1) if text.endswith(word[:size])), b"")
 
 
 def first_lines(planned: CommandPlan) -> Iterator[str]:
@@ -113,7 +116,7 @@ def _numbers_line(planned: CommandPlan, known: Container[str]) -> Iterator[str]:
 def _other_environment(program: str) -> str:
     """Return what is said of an environment beside the command that isn't active; empty where there is none."""
     beside = Path.cwd() / ".venv"
-    if not (beside / "bin" / "python").exists() or Path(program).is_relative_to(beside):
+    if not os.access(beside / "bin" / "python", os.X_OK) or Path(program).is_relative_to(beside):
         return ""
     return f".venv here is not active: this is {program}"
 

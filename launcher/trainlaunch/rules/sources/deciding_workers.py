@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.errors import UsageError
 from trainlaunch.job.command_script import command_script, job_commands, script_on_this_machine
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.tokens import token_of
@@ -24,7 +23,7 @@ from trainlaunch.rules.sources.training_commands import (
     OVERRIDE_OF_WORKERS,
     VARIABLES_OF_WORKERS,
 )
-from trainlaunch.script.read_script import read_script
+from trainlaunch.script.read_script import known_facts
 from trainlaunch.script.script_facts import (
     AUTO,
     KNOWN,
@@ -146,12 +145,7 @@ def script_facts(job: JobSpec) -> ScriptFacts | None:
     return _read(path)
 
 
-@functools.lru_cache(maxsize=4)
-def _read(path: Path) -> ScriptFacts | None:
-    try:
-        return read_script(path)
-    except UsageError:
-        return None
+_read = functools.lru_cache(maxsize=4)(known_facts)
 
 
 def arguments_of(job: JobSpec) -> tuple[str, ...] | None:
