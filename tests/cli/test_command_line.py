@@ -320,4 +320,4 @@ def test_a_plan_is_eight_lines_of_at_most_a_hundred_characters(trainlaunch: Runs
     write_job(tmp_path, **fields | {"data_loader": loaders | {"sample": {"shape": [4], "dtype": "float32"}}})
     (need,) = re.findall(r"needs ([\d.]+ \w+) in", trainlaunch("plan", "job.yaml", cwd=tmp_path).stdout)
     refused = trainlaunch("plan", "job.yaml", "--set", "shm_size=64k", cwd=tmp_path)
-    assert f"shm_size 64Ki is below the {need} that the DataLoaders need" in refused.stderr
+    assert f"shm_size 64Ki is below the {need} that the job needs in its first epoch" in refused.stderr

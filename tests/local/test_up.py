@@ -123,7 +123,7 @@ def test_a_shm_that_can_not_hold_the_need_starts_nothing(
     done = trainlaunch("up", job)
     assert done.returncode == 125
     assert "error[TL517]: /dev/shm has " in done.stderr
-    assert "and the job needs 54 TiB" in done.stderr
+    assert "and the job needs 54 TiB in its first epoch" in done.stderr
     assert not list(state.glob("*/*"))
     places = [way_to_enlarge(64, env, tmp_path) for env in ({}, {"REMOTE_CONTAINERS": "true"})]
     (tmp_path / ".dockerenv").touch()

@@ -6,7 +6,13 @@ from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.launch_plan import LoaderNeed, SharedMemory
 from trainlaunch.plan.shared_memory import PAGE, own_bytes, semaphores
 from trainlaunch.plan.shm_extra import shm_owners
-from trainlaunch.units import counted, human_size, round_up
+from trainlaunch.units import counted, human_size, needed_size, round_up
+
+
+def need_words(shm: SharedMemory) -> str:
+    """Return what a job needs of /dev/shm, by epochs, as every verb says it."""
+    later = f", {needed_size(shm.multi_epoch)} in later ones" if shm.multi_epoch > shm.need else ""
+    return f"{needed_size(shm.need)} in its first epoch{later}"
 
 
 def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:

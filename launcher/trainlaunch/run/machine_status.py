@@ -31,7 +31,7 @@ from trainlaunch.run.following import end_evidence, is_silent, peak_of_container
 from trainlaunch.run.run_lock import Keeper, keeper_of
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.sanitize import shown
-from trainlaunch.units import age, counted, format_duration, human_size
+from trainlaunch.units import age, counted, format_duration, human_size, needed_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
@@ -238,7 +238,7 @@ def _shm(seen: _Seen) -> str:
     if container.planned.unsized:
         parts.append("unsized")
     elif container.planned.need is not None:
-        parts.append(f"the plan needs {human_size(container.planned.need)}")
+        parts.append(f"the job needs {needed_size(container.planned.need)} in its first epoch")
     return ", ".join(parts)
 
 

@@ -10,6 +10,7 @@ from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.plan.instrumentation import OVERRIDING, WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import fresh_tune
+from trainlaunch.plan.shm_sum_text import need_words
 from trainlaunch.plan.workers_and_threads import COMPILE, IN_WORKERS, alike
 from trainlaunch.units import format_cpus, format_duration, format_size, human_size
 
@@ -44,8 +45,9 @@ def _shm(plan: LaunchPlan) -> str:
         return f"{size}; the job has no DataLoader"
     if shm.unsized:
         return f"{size}, a cap: what the DataLoaders need is unknown without a sample"
-    later = f", {human_size(shm.multi_epoch)} in later ones" if shm.multi_epoch > shm.need else ""
-    return f"{size}; the job needs {human_size(shm.need)} in its first epoch{later}"
+    if not shm.need:
+        return f"{size}; without workers no batch passes through it"
+    return f"{size}; the job needs {need_words(shm)}"
 
 
 def _memory(plan: LaunchPlan) -> str:

@@ -18,9 +18,10 @@ from trainlaunch.measure.loader_records import LoaderRecord, Measurement
 from trainlaunch.measure.probe_lock import host_findings, stated_lines, with_probe
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.lock_overrides import measuring_command
+from trainlaunch.plan.shm_sum_text import need_words
 from trainlaunch.rules import plan_job
 from trainlaunch.sanitize import one_line
-from trainlaunch.units import format_size, human_size
+from trainlaunch.units import format_size, human_size, needed_size
 
 WIDTH = 80
 _HEAD = ("loader", "workers", "batch", "tensors", "held", "fetch", "wait", "step")
@@ -139,8 +140,7 @@ def _kept(result: ProbeResult) -> Iterator[str]:
         before = "unsized " if plan.shm.unsized else ""
         yield _wrapped(
             f"shm_size is then {format_size(shm.size.value)} (now: {before}{format_size(plan.shm.size.value)}); "
-            f"need {human_size(shm.need)}, multi_epoch {human_size(shm.multi_epoch)}, "
-            f"worst_case {human_size(shm.worst_case)}"
+            f"the job needs {need_words(shm)}, and {needed_size(shm.worst_case)} at most"
         )
     if result.written is not None:
         yield _wrapped(f"wrote {result.written}: plan, render and up use it while the job stays the same")

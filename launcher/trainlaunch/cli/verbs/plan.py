@@ -30,7 +30,7 @@ from trainlaunch.plan.shm_sum_text import multi_epoch_derivation, need_derivatio
 from trainlaunch.plan.workers_and_threads import alike
 from trainlaunch.rules import check_plan
 from trainlaunch.sanitize import shorten
-from trainlaunch.units import counted, format_cpus, format_duration, format_size, human_size
+from trainlaunch.units import counted, format_cpus, format_duration, format_size, human_size, needed_size
 
 _SHOWN_ANYWAY = {"shm_size", "resources.cpus", "resources.memory", "resources.gpus"}
 USAGE = Usage(
@@ -91,12 +91,12 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     if any(each.workers for each in shm.loaders):
         origin = str(job.origin(_START_METHOD))
         yield "start method", job.data_loader.multiprocessing_context, start_method_derivation(job), origin
-    need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
+    need = f"{'≥ ' * shm.unsized}{needed_size(shm.need)}"
     sized_by = str(_sized_by(plan))
     yield "shm need", need, need_derivation(job, shm, plan.ranks.value), sized_by
     lasting = multi_epoch_derivation(job, shm, plan.ranks.value)
     if shm.multi_epoch > shm.need:
-        yield "multi_epoch", human_size(shm.multi_epoch), lasting, sized_by
+        yield "multi_epoch", needed_size(shm.multi_epoch), lasting, sized_by
     yield "shm_size", format_size(shm.size.value), shm.size.derivation, shm.size.origin
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin

@@ -15,10 +15,20 @@ from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
 ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 
 
-def lower_somewhere(number: int) -> str:
+def _have_somewhere(number: int) -> str:
     """Return how a script gets `number` workers where nobody knows who decides how many it has."""
-    where = "where the script sets num_workers (an option, a variable, or the DataLoader call)"
-    return f"let it start at most {number} workers, {where}"
+    return f"let it start {number} workers where it sets num_workers (an option, a variable, or the DataLoader call)"
+
+
+class WorkersAdvice(NamedTuple):
+    """What to type for another number of workers: so many, or fewer. Asked only where it is told."""
+
+    to_have: Callable[[int], str] = _have_somewhere
+    lower: Callable[[], str] = lambda: "lower num_workers"
+
+
+def _enlarge(_: int) -> str:
+    return "enlarge it by `mount -o remount,size=…` as root"
 
 
 class RunEvent(NamedTuple):
@@ -45,7 +55,7 @@ class Evidence:
     `pids_limit` and `nofile` are the container's own limits, 0 where unknown; `gpus` is how many it was given, None
     where unknown; `look` is what a run that goes on does. For commands to type, `` where unknown: `job` is the file or
     the name of the job, `container` the name of the container, or of the pod in `namespace`, `engine` its program.
-    `lower_workers` says what to type for a smaller number of workers.
+    `enlarge` says how this machine's /dev/shm has so many bytes more.
     `has_job` False: there is no job file, and a way out in its fields would be none.
     """
 
@@ -81,7 +91,8 @@ class Evidence:
     namespace: str = ""
     engine: str = "docker"
     look: ContainerSnapshot | None = None
-    lower_workers: Callable[[int], str] = lower_somewhere
+    workers: WorkersAdvice = field(default_factory=WorkersAdvice)
+    enlarge: Callable[[int], str] = _enlarge
 
     @property
     def where(self) -> Target:

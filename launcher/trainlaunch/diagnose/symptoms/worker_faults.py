@@ -242,7 +242,7 @@ def _oversubscription(case: Case) -> Told | None:
     return Told(
         f"{workers} DataLoader workers share {cpus} CPUs",
         seen(hit),
-        f"{case.evidence.lower_workers(int(cpus))}, or give it more CPUs (resources.cpus)",
+        f"{case.evidence.workers.to_have(int(cpus))}, or give it more CPUs (resources.cpus)",
         sure,
     )
 

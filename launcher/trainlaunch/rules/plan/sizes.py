@@ -14,7 +14,7 @@ from trainlaunch.plan.shared_memory import WHEN_FULL, WorkerNumbers, container_n
 from trainlaunch.plan.shm_extra import surroundings
 from trainlaunch.plan.workers_and_threads import allowed_workers
 from trainlaunch.rules.base.rule import Problem, plan_rule
-from trainlaunch.units import MIB, counted, format_size, human_size, round_up
+from trainlaunch.units import MIB, counted, format_size, human_size, needed_size, round_up
 
 MAX_SIZE_BYTES = 2**60
 
@@ -33,7 +33,7 @@ def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
     allowed = allowed_workers(job, ranks).value
     fitting, all_of_them = (size_for_all_epochs(job, ranks, WorkerNumbers(count)) for count in (1, allowed))
     yield Problem(
-        f"shm_size {format_size(job.shm_size)} does not hold one worker, which needs {human_size(one)}",
+        f"shm_size {format_size(job.shm_size)} does not hold one worker, which needs {needed_size(one)}",
         f"set shm_size to {format_size(round_up(all_of_them, MIB))} ({counted(allowed, 'worker')}), or at least "
         f"{format_size(round_up(fitting, MIB))} (one worker), or delete it",
         "each worker keeps prefetch_factor batches in /dev/shm, besides those that the training loop holds",
@@ -45,16 +45,17 @@ def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
 def need_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
     """The need is over what any machine has, or over the job's own limit."""
     shm, limit = plan.shm, plan.memory.limit
+    told = f"the job needs {needed_size(shm.need)} of /dev/shm in its first epoch"
     if shm.size.value > MAX_SIZE_BYTES:
         yield Problem(
-            f"the DataLoaders need {human_size(shm.need)} of /dev/shm, {human_size(MAX_SIZE_BYTES)} can be asked for",
+            f"{told}, {human_size(MAX_SIZE_BYTES)} can be asked for",
             "correct data_loader.sample and batch_size: a shape has no batch in it",
             "engines and clusters count bytes in 64 bits, and take more for a negative number",
             "data_loader",
         )
     if limit is not None and shm.need >= limit:
         yield Problem(
-            f"the DataLoaders need {human_size(shm.need)} of /dev/shm, resources.memory is {format_size(limit)}",
+            f"{told}, resources.memory is {format_size(limit)}",
             f"set resources.memory to {format_size(enough_memory(plan))}, or {_fewer_workers(plan)} or batch_size",
             CHARGED,
             "resources.memory",
@@ -90,9 +91,9 @@ def shm_size_below_need(plan: LaunchPlan) -> Iterator[Problem]:
     job, shm = plan.job, plan.shm
     if shm.size.value >= shm.need or job.shm_size is None:
         return
-    size, need = format_size(shm.size.value), human_size(shm.need)
+    size, need = format_size(shm.size.value), needed_size(shm.need)
     yield Problem(
-        f"shm_size {size} is below the {need} that the DataLoaders need",
+        f"shm_size {size} is below the {need} that the job needs in its first epoch",
         f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, or delete it",
         WHEN_FULL,
         "shm_size",
@@ -117,8 +118,8 @@ def shm_size_for_one_epoch(plan: LaunchPlan) -> Iterator[Problem]:
         )
         why += ", and under fork the workers inherit it" * (job.data_loader.multiprocessing_context == "fork")
     yield Problem(
-        f"shm_size {format_size(shm.size.value)} holds {held} ({human_size(shm.need)}), "
-        f"and {several} {human_size(shm.multi_epoch)}",
+        f"shm_size {format_size(shm.size.value)} holds {held} ({needed_size(shm.need)}), "
+        f"and {several} {needed_size(shm.multi_epoch)}",
         fix,
         why,
         "shm_size",
@@ -133,7 +134,7 @@ def working_set_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
         return
     fewer = f", or {_fewer_workers(plan)}" if shm.workers else ""
     yield Problem(
-        f"/dev/shm {human_size(shm.need)} and the processes' estimated {human_size(memory.working_set.value)} "
+        f"/dev/shm {needed_size(shm.need)} and the processes' estimated {human_size(memory.working_set.value)} "
         f"exceed resources.memory {format_size(memory.limit)}",
         f"set resources.memory to {format_size(enough_memory(plan))}{fewer}",
         CHARGED,
@@ -167,9 +168,12 @@ def shm_unsized(plan: LaunchPlan) -> Iterator[Problem]:
     """The size is a cap and no need."""
     if plan.shm.unsized:
         size = human_size(plan.shm.size.value)
+        serves = any(map(is_vllm, surroundings(plan.job, plan.ranks.value).commands))
         yield Problem(
             f"/dev/shm is unsized: {size} is a cap, not a need, since data_loader has no sample",
-            f"run `{measuring_command('probe', plan.job)}` to measure it, or state data_loader.sample",
+            "write data_loader: none, since vLLM serves without a DataLoader"
+            if serves
+            else f"run `{measuring_command('probe', plan.job)}` to measure it, or state data_loader.sample",
             "the size follows from workers × prefetch_factor × the bytes of one batch; a cap costs nothing until used",
             "data_loader.sample",
             plan.job.span("data_loader"),
@@ -177,6 +181,6 @@ def shm_unsized(plan: LaunchPlan) -> Iterator[Problem]:
 
 
 def _fewer_workers(plan: LaunchPlan) -> str:
-    from trainlaunch.rules.sources.deciding_workers import fewer_workers  # which reads the script
+    from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
 
-    return fewer_workers(plan.job, plan.shm.most_workers)
+    return deciding_workers(plan.job).lower(plan.shm.most_workers)

@@ -55,19 +55,25 @@ class WorkersDecision(NamedTuple):
     number: int | None = None
     passed: bool = False
 
-    def lower_to(self, number: int) -> str:
+    def to_have(self, number: int) -> str:
         """Return what to type so that the script has `number` workers."""
         field = f"set data_loader.num_workers to {number}"
         add = "write" if self.passed else "add"
         return {
-            "plan": f"{field}, or delete it",
+            "plan": field,
             "option": f"{add} {self.name}{number} in command, and {field}",
             "override": f"{add} {self.name}{number} in command, and {field}",
             "variable": f'{add} {self.name}: "{number}" in env, and {field}',
-            "constant": f"write {self._assignment(number)} at {self.place} and {field}, or add "
-            "data_loader.inject: force",
-            "library": f"write num_workers={number} at {self.place}, or add data_loader.inject: num_workers",
-        }.get(self.kind, f"lower it to {number} where the script sets it, and {field}")
+            "constant": f"{field}, and write {self._assignment(number)} at {self.place} or data_loader.inject: force",
+            "library": f"{field}, and write num_workers={number} at {self.place} or data_loader.inject: num_workers",
+        }.get(self.kind, f"{field}, and let the script start {number} where it sets its DataLoader's num_workers")
+
+    def lower(self, now: int | None = None) -> str:
+        """Return how the script gets fewer workers than it has `now`, as the first half of an advice."""
+        if self.kind in {"plan", "unknown"}:
+            return "lower data_loader.num_workers" + (f" (now {now})" if now is not None else "")
+        workers = "num_workers" if now is None else f"the {now} workers"
+        return f"lower {workers} in the script and in data_loader.num_workers ({self.words})"
 
     def _assignment(self, number: int) -> str:
         """Return a number of workers as it stands in a script, or in another file whose key nobody need know."""
@@ -114,14 +120,6 @@ def deciding_workers(job: JobSpec) -> WorkersDecision:
     """Return who decides for the job: of several loaders, the first that doesn't take the planned number."""
     every = workers_decisions(job)
     return next((each for each in every if each.kind != "plan"), every[0] if every else UNKNOWN)
-
-
-def fewer_workers(job: JobSpec, now: int) -> str:
-    """Return how a job gets fewer workers than it has `now`, as the first half of an advice."""
-    decision = deciding_workers(job)
-    if decision.kind in {"plan", "unknown"}:
-        return f"lower data_loader.num_workers (now {now})"
-    return f"lower the {now} workers in the script and in data_loader.num_workers ({decision.words})"
 
 
 def workers_decisions(job: JobSpec, facts: ScriptFacts | None = None) -> tuple[WorkersDecision, ...]:

@@ -12,6 +12,7 @@ from trainlaunch.plan.instrumentation import LOOK_SECONDS, WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.plan.shared_memory import PAGE
+from trainlaunch.plan.shm_sum_text import need_words
 from trainlaunch.run.base.backend import ContainerInfo, Peak, Say, ShmReading
 from trainlaunch.run.base.clock import clock
 from trainlaunch.run.base.followed_log import Log
@@ -198,7 +199,7 @@ class ShmWatch:
         return reading.size > 0 and reading.size - reading.used < max(PAGE, largest)
 
     def _filled(self, reading: ShmReading) -> str:
-        against = "" if self._plan.shm.unsized else f", the plan needs {human_size(self._plan.shm.need)}"
+        against = "" if self._plan.shm.unsized else f", the job needs {need_words(self._plan.shm)}"
         return f"{human_size(reading.used)} of {human_size(reading.size)} used{against}"
 
     def _way_out(self, reading: ShmReading) -> str:
@@ -208,7 +209,7 @@ class ShmWatch:
         plan = self._plan
         if not TARGETS[plan.target].private_shm:
             enlarge = way_to_enlarge(round_up(max(2 * reading.size, plan.shm.need), GIB) // MIB)
-            return f"end what else uses it, lower num_workers, or {enlarge}"
+            return f"end what else uses it, {self._decision().lower()}, or {enlarge}"
         planned = Planned(need=plan.shm.need, unsized=plan.shm.unsized)
         evidence = Evidence(None, shm_size=reading.size, memory=plan.memory, target=plan.target, planned=planned)
         return larger_shm(evidence)
