@@ -20,9 +20,9 @@ CALL = "loader = DataLoader([], 8, num_workers={})\n"
 CONFIG = 'import yaml\ncfg = yaml.safe_load(open("c.yaml"))\nloader = DataLoader([], 8, **cfg["data"])\n'
 # Script, further words of the command, env, data_loader.inject: kind, and what lowers the number to 2.
 WAYS: dict[str, tuple[str, list[str], dict[str, str], str, str, str]] = {
-    "constant": (CALL.format(8), [], {}, "env", "constant", "set data_loader.num_workers to 2, and write num_workers=2 at train.py:3 or data_loader.inject"),
+    "constant": (CALL.format(8), [], {}, "env", "constant", "write num_workers=2 at train.py:3 or "),
     "constant in a dictionary": (
-        'C = {"n": 8}\n' + CALL.format('C["n"]'), [], {}, "env", "constant", "set data_loader.num_workers to 2, and write num_workers=2 at train.py:4 or ",
+        'C = {"n": 8}\n' + CALL.format('C["n"]'), [], {}, "env", "constant", "write num_workers=2 at train.py:4 or ",
     ),
     "constant, overridden": (CALL.format(8), [], {}, "force", "plan", "set data_loader.num_workers to 2"),
     "option, not passed": (PARSED + CALL.format("a.readers"), [], {}, "env", "option", "add --readers=2 in command"),
@@ -46,13 +46,13 @@ WAYS: dict[str, tuple[str, list[str], dict[str, str], str, str, str]] = {
         CALL.format('int(os.environ["TRAINLAUNCH_NUM_WORKERS"])'), [], {}, "env", "plan", "set data_loader.num_worker",
     ),
     "override": (CONFIG, ["data.num_workers=8"], {}, "env", "override", "write data.num_workers=2 in command"),
-    "not passed": (CONFIG, [], {}, "env", "unknown", "set data_loader.num_workers to 2, and let the script start 2 where it sets "),
+    "not passed": (CONFIG, [], {}, "env", "unknown", "let the script start 2 where"),
     "spread over a default": (
         "def made(workers=4):\n    return DataLoader([], 8, num_workers=workers)\n"
         "made(**read('conf.yaml'))\n",
-        [], {}, "env", "unknown", "set data_loader.num_workers to 2, and let the script start 2 where it sets ",
+        [], {}, "env", "unknown", "let the script start 2 where",
     ),
-    "left to torch": ("loader = DataLoader([], 8)\n", [], {}, "env", "library", "set data_loader.num_workers to 2, and write num_workers=2 at train.py:3"),
+    "left to torch": ("loader = DataLoader([], 8)\n", [], {}, "env", "library", "write num_workers=2 at train.py:3"),
     "left to torch, injected": ("loader = DataLoader([], 8)\n", [], {}, "num_workers", "plan", "set data_loader.num_w"),
 }  # fmt: skip
 
@@ -78,7 +78,7 @@ def test_the_script_says_who_decides(
     fields = job_of(tmp_path, script, words, env=env, data_loader={"num_workers": 8, "inject": inject})
     decision = deciding_workers(job_with(tmp_path, **fields))
     assert decision.kind == kind
-    assert decision.to_have(2).startswith(way)
+    assert way in decision.to_have(2)
     assert (decision.take_planned() == "") == (kind == "plan")
 
 
