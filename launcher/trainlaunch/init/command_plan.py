@@ -114,10 +114,12 @@ def _planned(
     job = _read(command_text(options, facts), [_UNCHANGED, *asked.sets])
     decisions = workers_decisions(job, facts)
     sets = [_UNCHANGED, *(_own_numbers(job, decisions) if own_numbers else ())]
+    unknown = [] if len(sets) > 1 or (facts and facts.loaders) else ["data_loader.num_workers=0"]  # may have none
     if asked.workers is not None:
         options, sets = _with_workers(options, decisions, asked.workers)
+        unknown = []
     text = command_text(options, facts)
-    job = _read(text, [*sets, *asked.sets])
+    job = _read(text, [*sets, *unknown, *asked.sets])
     name = f"{job.name[:50]}-{run[:4]}"
     plan = plan_job(job, name=name if options.container else name_of_task(name))
     text = with_loader_fields(text, _shared(sets), "as it ran")
@@ -191,7 +193,7 @@ def _with_workers(
     if workers != AUTO and not re.fullmatch(r"\d{1,4}", workers):
         raise UsageError([Diagnostic("TL118", f"--workers is {workers}", "write --workers auto, or a number")])
     sets = [_UNCHANGED, f"data_loader.num_workers={workers}"]
-    extra, env = dict.fromkeys(options.extra), dict(options.env)
+    extra, filled = dict.fromkeys(options.extra), dict(options.filled)
     for decision in decisions:
         if decision.kind in {"option", "override"} and decision.passed:
             fix = f"leave out --workers, or write {decision.name}{workers} in the command"
@@ -201,14 +203,14 @@ def _with_workers(
             name, joined = decision.name.rstrip("= "), decision.name.endswith("=")
             extra |= dict.fromkeys([f"{name}={PLANNED}"] if joined else [name, PLANNED])
         elif decision.kind == "variable":
-            env[decision.name] = PLANNED
+            filled[decision.name] = PLANNED
         elif decision.kind in {"constant", "library"}:
             sets[0] = "data_loader.inject=force"
         elif decision.kind != "plan":
             why = "a command's words are never edited, and nothing in its script is known to take the number"
             fix = f"{decision.take_planned()}, then start it without --workers"
             raise UsageError([Diagnostic("TL118", f"--workers {workers} reaches no DataLoader", fix, why=why)])
-    return options._replace(extra=list(extra), env=env), list(dict.fromkeys(sets))
+    return options._replace(extra=list(extra), filled=filled), list(dict.fromkeys(sets))
 
 
 def stated_variables(stated: Sequence[str], file: Path | None) -> dict[str, str]:

@@ -11,8 +11,10 @@ from trainlaunch.units import counted, human_size, needed_size, round_up
 
 def need_words(shm: SharedMemory) -> str:
     """Return what a job needs of /dev/shm, by epochs, as every verb says it."""
+    if not shm.need:
+        return "without workers no batch passes through it"
     later = f", {needed_size(shm.multi_epoch)} in later ones" if shm.multi_epoch > shm.need else ""
-    return f"{needed_size(shm.need)} in its first epoch{later}"
+    return f"the job needs {needed_size(shm.need)} in its first epoch{later}"
 
 
 def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:

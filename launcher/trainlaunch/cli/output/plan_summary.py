@@ -40,14 +40,14 @@ def _job(plan: LaunchPlan) -> str:
 
 
 def _shm(plan: LaunchPlan) -> str:
+    from trainlaunch.rules.sources.deciding_workers import runs_no_worker  # which reads the script
+
     shm, size = plan.shm, format_size(plan.shm.size.value)
     if not plan.job.data_loader.loaders:
         return f"{size}; the job has no DataLoader"
-    if shm.unsized:
+    if shm.unsized and not runs_no_worker(plan):
         return f"{size}, a cap: what the DataLoaders need is unknown without a sample"
-    if not shm.need:
-        return f"{size}; without workers no batch passes through it"
-    return f"{size}; the job needs {need_words(shm)}"
+    return f"{size}; {need_words(shm)}"
 
 
 def _memory(plan: LaunchPlan) -> str:

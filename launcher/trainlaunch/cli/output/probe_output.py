@@ -137,10 +137,11 @@ def _kept(result: ProbeResult) -> Iterator[str]:
     for each in refused:
         yield _framed("", each)
     if shm is not None:
+        most = f", and {needed_size(shm.worst_case)} at most" if shm.need else ""
         before = "unsized " if plan.shm.unsized else ""
         yield _wrapped(
             f"shm_size is then {format_size(shm.size.value)} (now: {before}{format_size(plan.shm.size.value)}); "
-            f"the job needs {need_words(shm)}, and {needed_size(shm.worst_case)} at most"
+            f"{need_words(shm)}{most}"
         )
     if result.written is not None:
         yield _wrapped(f"wrote {result.written}: plan, render and up use it while the job stays the same")

@@ -14,7 +14,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_findings,
 )
 from trainlaunch.cli.arguments.verb_table import Usage, argument
-from trainlaunch.cli.output.plan_summary import summary
+from trainlaunch.cli.output.plan_summary import WIDTH, summary
 from trainlaunch.cli.output.report import as_json, document
 from trainlaunch.cli.output.streams import Streams, columns_of, wrapped
 from trainlaunch.container.job_variables import USUAL, shutdown_timeout
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         return 0
     found, columns = check_plan(plan), columns_of(streams.out)
     if args.why:
-        streams.show("\n".join(_table(list(_rows(plan)), columns)) + "\n")
+        streams.show("\n".join(_table(list(_rows(plan)), columns or WIDTH)) + "\n")
     else:
         streams.show(summary(plan, found, columns))
     say_findings(found, streams, least=Severity.INFO)
@@ -201,8 +201,8 @@ def _gpu_origin(plan: LaunchPlan) -> str:
     return str(plan.job.origin("resources.gpus"))
 
 
-def _table(rows: list[tuple[str, str, str, str]], columns: int | None) -> Iterator[str]:
-    """Yield lines `what  value  = derivation  (origin)`, wrapped below their derivation on a terminal."""
+def _table(rows: list[tuple[str, str, str, str]], columns: int) -> Iterator[str]:
+    """Yield lines `what  value  = derivation  (origin)`, wrapped below their derivation."""
     names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
     for name, value, derivation, origin in rows:
         told = f"= {derivation}  " if derivation else ""

@@ -165,8 +165,10 @@ def shm_owner_unnamed(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL209", Severity.INFO)
 def shm_unsized(plan: LaunchPlan) -> Iterator[Problem]:
-    """The size is a cap and no need."""
-    if plan.shm.unsized:
+    """The size is a cap and no need; a script that gets no workers has none."""
+    from trainlaunch.rules.sources.deciding_workers import runs_no_worker  # which reads the script
+
+    if plan.shm.unsized and not runs_no_worker(plan):
         size = human_size(plan.shm.size.value)
         serves = any(map(is_vllm, surroundings(plan.job, plan.ranks.value).commands))
         yield Problem(

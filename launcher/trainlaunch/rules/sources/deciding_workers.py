@@ -16,6 +16,7 @@ from trainlaunch.job.command_script import command_script, job_commands, script_
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.tokens import token_of
 from trainlaunch.plan.instrumentation import INJECTED, OVERRIDING
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import fresh_probe
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.training_commands import (
@@ -120,6 +121,11 @@ def deciding_workers(job: JobSpec) -> WorkersDecision:
     """Return who decides for the job: of several loaders, the first that doesn't take the planned number."""
     every = workers_decisions(job)
     return next((each for each in every if each.kind != "plan"), every[0] if every else UNKNOWN)
+
+
+def runs_no_worker(plan: LaunchPlan) -> bool:
+    """Whether the script takes the planned number of workers, and that is 0: no batch passes through /dev/shm."""
+    return not plan.shm.most_workers and deciding_workers(plan.job).kind == "plan"
 
 
 def workers_decisions(job: JobSpec, facts: ScriptFacts | None = None) -> tuple[WorkersDecision, ...]:

@@ -199,7 +199,7 @@ class ShmWatch:
         return reading.size > 0 and reading.size - reading.used < max(PAGE, largest)
 
     def _filled(self, reading: ShmReading) -> str:
-        against = "" if self._plan.shm.unsized else f", the job needs {need_words(self._plan.shm)}"
+        against = "" if self._plan.shm.unsized else f", {need_words(self._plan.shm)}"
         return f"{human_size(reading.used)} of {human_size(reading.size)} used{against}"
 
     def _way_out(self, reading: ShmReading) -> str:
