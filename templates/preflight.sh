@@ -159,8 +159,7 @@ fi
 case ${tl_restarts:+${TRAINLAUNCH_RESTARTS-}} in '' | *[!0-9]* | 0?*) ;;
 *) export TRAINLAUNCH_ATTEMPT=$((TRAINLAUNCH_RESTARTS + 1)) ;; esac
 tl_set() { eval "export $1=\"\${$1-\$2}\""; } # NAME VALUE
-if [ "$tl_inject" != off ]; then
-  # What the job reads; a thread variable that the image or the job sets stays as it is.
+if [ "$tl_inject" != off ]; then # what the job reads; a thread variable that the image or the job sets stays as it is
   export TRAINLAUNCH_NUM_WORKERS="$tl_workers" TRAINLAUNCH_PREFETCH_FACTOR="$tl_prefetch" \
     TRAINLAUNCH_PIN_MEMORY="$tl_pin" TRAINLAUNCH_SHM_BYTES="$tl_mount"
   export TRAINLAUNCH_BATCH_SIZE="$tl_batch" TRAINLAUNCH_PERSISTENT_WORKERS="$tl_persistent"
@@ -197,6 +196,7 @@ if [ "$tl_script" ]; then
       if [ "$tl_parent $tl_key" = "$! sh" ] && [ "$tl_comm" != '(tee)' ]; then kill -s "$1" "$tl_pid"; fi; done
   } 2>/dev/null
 else
+  [ "$tl_shared" ] || [ ! -t 0 ] || trap '' TSTP # what Ctrl-Z stops nobody in a container would continue
   if [ $$ -ne 1 ]; then exec "$@"; fi
   # As pid 1 the job would miss signals that it doesn't handle: stay, hand them on, return the job's code.
   tl_pass() { tl_again=yes; kill -s "$1" "$!"; } 2>/dev/null

@@ -13,8 +13,8 @@ def need_words(shm: SharedMemory) -> str:
     """Return what a job needs of /dev/shm, by epochs, as every verb says it."""
     if not shm.need:
         return "without workers no batch passes through it"
-    later = f", {needed_size(shm.multi_epoch)} in later ones" if shm.multi_epoch > shm.need else ""
-    return f"the job needs {needed_size(shm.need)} in its first epoch{later}"
+    first, later = needed_size(shm.need), needed_size(shm.multi_epoch)
+    return f"the job needs {first} in its first epoch" + f", {later} in later ones" * (later != first)
 
 
 def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:

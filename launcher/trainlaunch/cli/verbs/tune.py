@@ -185,7 +185,8 @@ def _saved(
 def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     """Keep the result in the lock beside the job file and return its path."""
     best = tuned.best
-    found = Tune(input_of(plan.job), plan.job.resources.cpus, best.num_workers, best.prefetch_factor, tuned.own_threads)
+    job, own = plan.job, tuned.own_threads
+    found = Tune(input_of(job, tuned=True), job.resources.cpus, best.num_workers, best.prefetch_factor, own)
     return keep_tune(Path(args.job), plan.target, found)
 
 

@@ -91,11 +91,12 @@ def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
         who, most, way_out = f"{who}alive together)", cpus // (ranks * loaders), ", or loaders_run: in_turn if they do"
     else:
         return
-    decision = _decision(plan)
+    decision, tune = _decision(plan), fresh_tune(plan.job)
+    most = max(1, most) if tune is None else tune.num_workers
     way_out = f"{', or delete it' * (decision.kind == 'plan')}{way_out}"
     yield Problem(
         f"{who} share resources.cpus {stated / 1000:g}",
-        f"{decision.to_have(max(1, most))}{way_out}",
+        f"{decision.to_have(most)}{way_out}",
         "workers beyond the CPUs only take turns, and each costs memory",
         "data_loader.num_workers",
     )

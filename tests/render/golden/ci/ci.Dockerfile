@@ -243,8 +243,7 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \ncase ${tl_restarts:+${TRAINLAUNCH_RESTARTS-}} in '' | *[!0-9]* | 0?*) ;;\
 \n*) export TRAINLAUNCH_ATTEMPT=$((TRAINLAUNCH_RESTARTS + 1)) ;; esac\
 \ntl_set() { eval \"export $1=\u005c\"\\${$1-\\$2}\u005c\"\"; } # NAME VALUE\
-\nif [ \"$tl_inject\" != off ]; then\
-\n  # What the job reads; a thread variable that the image or the job sets stays as it is.\
+\nif [ \"$tl_inject\" != off ]; then # what the job reads; a thread variable that the image or the job sets stays as it is\
 \n  export TRAINLAUNCH_NUM_WORKERS=\"$tl_workers\" TRAINLAUNCH_PREFETCH_FACTOR=\"$tl_prefetch\" \u005c\
 \n    TRAINLAUNCH_PIN_MEMORY=\"$tl_pin\" TRAINLAUNCH_SHM_BYTES=\"$tl_mount\"\
 \n  export TRAINLAUNCH_BATCH_SIZE=\"$tl_batch\" TRAINLAUNCH_PERSISTENT_WORKERS=\"$tl_persistent\"\
@@ -281,6 +280,7 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \n      if [ \"$tl_parent $tl_key\" = \"$! sh\" ] && [ \"$tl_comm\" != '(tee)' ]; then kill -s \"$1\" \"$tl_pid\"; fi; done\
 \n  } 2>/dev/null\
 \nelse\
+\n  [ \"$tl_shared\" ] || [ ! -t 0 ] || trap '' TSTP # what Ctrl-Z stops nobody in a container would continue\
 \n  if [ $$ -ne 1 ]; then exec \"$@\"; fi\
 \n  # As pid 1 the job would miss signals that it doesn't handle: stay, hand them on, return the job's code.\
 \n  tl_pass() { tl_again=yes; kill -s \"$1\" \"$!\"; } 2>/dev/null\
