@@ -180,7 +180,7 @@ else tl_say "warning: $tl_user can't write $tl_inside, so $tl_parts is off"; fi
 # A token ends its argument, alone or after an equals sign. Variables of env stand in front as NAME=VALUE meanwhile.
 for tl_key in $tl_filled; do eval "set -- \"$tl_key=\${$tl_key-}\" \"\$@\""; done
 for tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esac # that search is slow in long texts
-  tl_in=$tl_key; while case $tl_in in '{{'*'}}') ;; *) false ;; esac; do tl_in=${tl_in#?} tl_in=${tl_in%?}; done
+  tl_in=$tl_key; while case $tl_in in \{\{*\}\}) ;; *) false ;; esac; do tl_in=${tl_in#?} tl_in=${tl_in%?}; done
   case $tl_in in '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;
     '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;; *) tl_list=$tl_key tl_in=$tl_key; esac
   [ "$tl_in" = "$tl_key" ] || { tl_list=${tl_key#?} tl_list=${tl_list%?}; } # a literal loses a pair of its braces

@@ -108,7 +108,7 @@ def test_attempts_are_new_runs_and_78_is_not_retried(trainlaunch: Runs, make_job
     done = trainlaunch("up", job)
     assert (done.returncode, done.stdout) == (4, "try\n" * 3)
     assert len(list(state.glob("*/*"))) == 3
-    job = str(make_job(env={"TMPDIR": "/nowhere"}, restart={"max_attempts": 3}))
+    job = str(make_job(env={"TMPDIR": "/nowhere"}, restart={"max_attempts": 3}, data_loader={"num_workers": 1}))
     done = trainlaunch("up", job)
     assert done.returncode == 78
     assert "attempt 2" not in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -174,6 +175,23 @@ def teller_of_command(
             screen.say(hint)
 
     return tell
+
+
+def in_options(followed: Followed, planned: CommandPlan) -> Followed:
+    """Return what is known of a command's end, whose ways out are options of `run`: it has no job file."""
+    if followed.evidence is None:
+        return followed
+    from trainlaunch.diagnose.base.evidence import WorkersAdvice
+
+    decision = next((each for each in planned.decisions if each.kind != "plan"), None)
+    if decision is None or decision.kind == "unknown":
+        advice = WorkersAdvice()
+    elif decision.passed:
+        advice = WorkersAdvice(lambda n: f"write {decision.name}{n}", lambda: f"lower {decision.name.rstrip('= ')}")
+    else:
+        advice = WorkersAdvice(lambda n: f"add `--workers {n}`", lambda: f"lower num_workers ({decision.words})")
+    evidence = replace(followed.evidence, has_job=False, by_run=True, workers=advice)
+    return followed._replace(evidence=evidence)
 
 
 def _causes(evidence: Evidence) -> list[Diagnosis]:

@@ -56,7 +56,7 @@ class Evidence:
     where unknown; `look` is what a run that goes on does. For commands to type, `` where unknown: `job` is the file or
     the name of the job, `container` the name of the container, or of the pod in `namespace`, `engine` its program.
     `enlarge` says how this machine's /dev/shm has so many bytes more.
-    `has_job` False: there is no job file, and a way out in its fields would be none.
+    `has_job` False: there is no job file, and a way out in its fields would be none; `by_run`: it has run's options.
     """
 
     exit_code: int | None
@@ -87,6 +87,7 @@ class Evidence:
     image: str = ""
     job: str = ""
     has_job: bool = True
+    by_run: bool = False
     container: str = ""
     namespace: str = ""
     engine: str = "docker"

@@ -264,7 +264,7 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \n# A token ends its argument, alone or after an equals sign. Variables of env stand in front as NAME=VALUE meanwhile.\
 \nfor tl_key in $tl_filled; do eval \"set -- \u005c\"$tl_key=\\${$tl_key-}\u005c\" \u005c\"\\$@\u005c\"\"; done\
 \nfor tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esac # that search is slow in long texts\
-\n  tl_in=$tl_key; while case $tl_in in '{{'*'}}') ;; *) false ;; esac; do tl_in=${tl_in#?} tl_in=${tl_in%?}; done\
+\n  tl_in=$tl_key; while case $tl_in in \\{\\{*\\}\\}) ;; *) false ;; esac; do tl_in=${tl_in#?} tl_in=${tl_in%?}; done\
 \n  case $tl_in in '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;\
 \n    '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;; *) tl_list=$tl_key tl_in=$tl_key; esac\
 \n  [ \"$tl_in\" = \"$tl_key\" ] || { tl_list=${tl_key#?} tl_list=${tl_list%?}; } # a literal loses a pair of its braces\
