@@ -169,7 +169,7 @@ class ShmWatch:
             self._more_said = True
             self._say(
                 f"{counted(reading.workers, 'DataLoader worker')} run and {planned} were planned: /dev/shm may be "
-                f"too small for them; {self._decision().take_planned()}, or state data_loader.num_workers as it is"
+                f"too small for them; {self._way_to_planned()}state data_loader.num_workers as it is"
             )
         self._last_workers = reading.workers
 
@@ -219,14 +219,18 @@ class ShmWatch:
         planned = self._plan.processes(self.log.num_workers)
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
-        decision = self._decision()
-        way = decision.take_planned()
-        if self._plan.injects:
-            way = "the lines about `num_workers` above say which DataLoader was left alone, and why"
-        elif not way or (decision.number or 0) >= self._plan.shm.most_workers:
+        decision, way = self._decision(), self._way_to_planned()
+        if not way or ((decision.number or 0) >= self._plan.shm.most_workers and not self._plan.injects):
             return ""  # the script has as many: loops too short to be seen, or another loader's turn
         seen = f"{counted(self.most_workers, 'DataLoader worker')} were seen at most and {planned} were planned: {way}"
-        return f"{seen}, or state data_loader.num_workers as it is"
+        return f"{seen}state data_loader.num_workers as it is"
+
+    def _way_to_planned(self) -> str:
+        """Return what gives the script the planned workers, before an alternative; empty where it has them by rule."""
+        if self._plan.injects:
+            return "the lines about `num_workers` above say which DataLoader was left alone, and why, or "
+        way = self._decision().take_planned()
+        return f"{way}, or " if way else ""
 
     def _decision(self) -> WorkersDecision:
         from trainlaunch.rules.sources.deciding_workers import UNKNOWN, deciding_workers  # which reads the script
