@@ -75,5 +75,6 @@ def test_a_script_that_no_reader_or_job_file_can_take_runs_all_the_same(
 
 def test_a_variable_that_looks_like_a_token_is_the_commands_own() -> None:
     """In a pair of braces more, which the preflight takes away."""
-    job = command_plan(["true"], CommandNumbers(), {"A": "{num_workers}", "B": "x{y}"}, "0123456789ab").plan.job
-    assert job.env == {"A": "{{num_workers}}", "B": "x{y}"}
+    env = {"A": "{num_workers}", "B": "x{y}", "C": "{num_worker}"}
+    job = command_plan(["true"], CommandNumbers(), env, "0123456789ab").plan.job
+    assert job.env == {**env, "A": "{{num_workers}}"}

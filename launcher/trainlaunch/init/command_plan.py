@@ -20,6 +20,7 @@ from trainlaunch.job.command_script import CommandScript, command_script
 from trainlaunch.job.reading.job_reader import read_job
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.starter_search import starter_of
+from trainlaunch.job.tokens import literal_of, near_token
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules import plan_job
 from trainlaunch.rules.sources.deciding_workers import PLANNED, WorkersDecision, workers_decisions
@@ -111,19 +112,32 @@ def _options(
 def _planned(
     options: CommandOptions, asked: CommandNumbers, facts: ScriptFacts | None, run: str, *, own_numbers: bool = True
 ) -> CommandPlan:
-    job = _read(command_text(options, facts), [_UNCHANGED, *asked.sets])
+    job = _job(options, facts, [_UNCHANGED, *asked.sets])
     decisions = workers_decisions(job, facts)
     sets = [_UNCHANGED, *(_own_numbers(job, decisions) if own_numbers else ())]
     unknown = [] if len(sets) > 1 or (facts and facts.loaders) else ["data_loader.num_workers=0"]  # may have none
     if asked.workers is not None:
         options, sets = _with_workers(options, decisions, asked.workers)
         unknown = []
-    text = command_text(options, facts)
-    job = _read(text, [*sets, *unknown, *asked.sets])
+    job = _job(options, facts, [*sets, *unknown, *asked.sets])
     name = f"{job.name[:50]}-{run[:4]}"
     plan = plan_job(job, name=name if options.container else name_of_task(name))
-    text = with_loader_fields(text, _shared(sets), "as it ran")
+    text = with_loader_fields(command_text(options, facts), _shared(sets), "as it ran")
     return CommandPlan(plan, workers_decisions(job, facts), facts, text, run)
+
+
+def _job(options: CommandOptions, facts: ScriptFacts | None, sets: Sequence[str]) -> JobSpec:
+    """Return the job; what is nearly a token is an error in a job file, and a command's own word here."""
+    near = {each for each in (*options.command, *options.env.values()) if near_token(each)}
+    plain = options._replace(
+        command=["-" if each in near else each for each in options.command],
+        env={name: "-" if value in near else value for name, value in options.env.items()},
+    )
+    job = _read(command_text(plain, facts), sets)
+    if not near:
+        return job
+    own = {name: value for name, value in options.env.items() if value in near}
+    return job._replace(command=(*map(literal_of, options.command), *options.extra), env={**job.env, **own})
 
 
 def _shared(sets: Iterable[str]) -> dict[str, str]:
