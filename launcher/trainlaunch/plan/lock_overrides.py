@@ -59,15 +59,13 @@ def fresh_probe(job: JobSpec) -> ProbeMeasurement | None:
     return measured.probe if fits and input_of(measured.probed) == measured.probe.input else None
 
 
-def _tuned_inputs(job: JobSpec) -> tuple[str, ...]:
-    return input_of(job, tuned=True), input_of(job)  # the latter of a lock that an earlier release wrote
-
-
 def fresh_tune(job: JobSpec) -> Tune | None:
     """Return what tune found for this job on its target with its CPUs, None where there is none or it was of others."""
     tune = job.measured.tune if job.measured else None
-    fits = tune is not None and tune.cpus == job.resources.cpus and tune.input in _tuned_inputs(job)
-    return tune if fits else None
+    if tune is None or tune.cpus != job.resources.cpus:
+        return None
+    known = (input_of(job, tuned=True), input_of(job))  # the latter of a lock that an earlier release wrote
+    return tune if tune.input in known else None
 
 
 def measuring_command(verb: str, job: JobSpec, target: str | None = None) -> str:
