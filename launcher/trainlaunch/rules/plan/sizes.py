@@ -166,9 +166,7 @@ def shm_owner_unnamed(plan: LaunchPlan) -> Iterator[Problem]:
 @plan_rule("TL209", Severity.INFO)
 def shm_unsized(plan: LaunchPlan) -> Iterator[Problem]:
     """The size is a cap and no need; a script that gets no workers has none."""
-    from trainlaunch.rules.sources.deciding_workers import runs_no_worker  # which reads the script
-
-    if plan.shm.unsized and not runs_no_worker(plan):
+    if plan.shm.unsized and (plan.shm.most_workers or not _runs_no_worker(plan)):
         size = human_size(plan.shm.size.value)
         serves = any(map(is_vllm, surroundings(plan.job, plan.ranks.value).commands))
         yield Problem(
@@ -180,6 +178,12 @@ def shm_unsized(plan: LaunchPlan) -> Iterator[Problem]:
             "data_loader.sample",
             plan.job.span("data_loader"),
         )
+
+
+def _runs_no_worker(plan: LaunchPlan) -> bool:
+    from trainlaunch.rules.sources.deciding_workers import runs_no_worker  # which reads the script
+
+    return runs_no_worker(plan)
 
 
 def _fewer_workers(plan: LaunchPlan) -> str:
