@@ -78,3 +78,28 @@ def test_a_variable_that_looks_like_a_token_is_the_commands_own() -> None:
     env = {"A": "{num_workers}", "B": "x{y}", "C": "{num_worker}"}
     job = command_plan(["true"], CommandNumbers(), env, "0123456789ab").plan.job
     assert job.env == {**env, "A": "{{num_workers}}"}
+
+
+def test_what_a_script_says_of_its_own_words_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job file without a required argument is an error; the bare command prints its usage, and its help."""
+    monkeypatch.chdir(tmp_path)
+    parser = "import argparse\np = argparse.ArgumentParser()\np.add_argument('data')\np.parse_args()\n"
+    (tmp_path / "a.py").write_text(parser)
+    for words in (["python", "a.py"], ["python", "a.py", "--help"], ["python", "nothere.py"]):
+        assert command_plan(words, CommandNumbers(), {}, "0123456789ab").plan.job.command == tuple(words)
+
+
+def test_workers_reach_a_key_that_the_script_takes_as_an_override(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the command's own words, which stay."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.yaml").write_text("data:\n  num_workers: 2\n")
+    (tmp_path / "a.py").write_text(
+        "import sys, yaml\nfrom torch.utils.data import DataLoader\ncfg = yaml.safe_load(open('c.yaml'))\n"
+        "for o in sys.argv[1:]:\n    k, v = o.split('=', 1)\n    a, b = k.split('.')\n    cfg[a][b] = int(v)\n"
+        "DataLoader([1], num_workers=cfg['data']['num_workers'])\n"
+    )
+    planned = command_plan(["python", "a.py"], CommandNumbers(workers="3"), {}, "0123456789ab").plan
+    assert planned.job.command == ("python", "a.py", "data.num_workers={num_workers}")
+    assert planned.num_workers.value == 3

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.init.command_container import CommandContainer
 from trainlaunch.init.command_text import CommandOptions, command_text, with_loader_fields
@@ -21,6 +21,7 @@ from trainlaunch.job.reading.job_reader import read_job
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.starter_search import starter_of
 from trainlaunch.job.tokens import literal_of, near_token
+from trainlaunch.plan import make_plan
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules import plan_job
 from trainlaunch.rules.sources.deciding_workers import PLANNED, WorkersDecision, workers_decisions
@@ -35,6 +36,7 @@ AUTO = "auto"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _GPU = re.compile(r"\d{1,9}$|GPU-|MIG-")  # with any other word, as -1 or NoDevFiles, CUDA ends its list
 _FILE = "job.yaml"
+_OWN_ERRORS = frozenset({"TL215", "TL218"})  # an argument that is missing, a script that isn't there
 _UNCHANGED = "data_loader.inject=env"  # a draft may force workers on a script; a command runs as it is
 
 
@@ -121,9 +123,19 @@ def _planned(
         unknown = []
     job = _job(options, facts, [*sets, *unknown, *asked.sets])
     name = f"{job.name[:50]}-{run[:4]}"
-    plan = plan_job(job, name=name if options.container else name_of_task(name))
+    plan = _plan(job, name if options.container else name_of_task(name))
     text = with_loader_fields(command_text(options, facts), _shared(sets), "as it ran")
     return CommandPlan(plan, workers_decisions(job, facts), facts, text, run)
+
+
+def _plan(job: JobSpec, name: str) -> LaunchPlan:
+    """Return the plan; what the command's own programs say of its words is left to them. Raises JobFileRejected."""
+    try:
+        return plan_job(job, name=name)
+    except JobFileRejected as rejected:
+        if any(each.severity is Severity.ERROR and each.code not in _OWN_ERRORS for each in rejected.diagnostics):
+            raise
+        return make_plan(job, name=name)
 
 
 def _job(options: CommandOptions, facts: ScriptFacts | None, sets: Sequence[str]) -> JobSpec:
@@ -213,7 +225,7 @@ def _with_workers(
             fix = f"leave out --workers, or write {decision.name}{workers} in the command"
             told = f"the command itself states {decision.name.rstrip('= ')} {decision.number}, and --workers {workers}"
             raise UsageError([Diagnostic("TL118", told, fix, why="the command's words arrive as they are")])
-        if decision.kind == "option":
+        if decision.kind in {"option", "override"}:
             name, joined = decision.name.rstrip("= "), decision.name.endswith("=")
             extra |= dict.fromkeys([f"{name}={PLANNED}"] if joined else [name, PLANNED])
         elif decision.kind == "variable":
@@ -222,7 +234,7 @@ def _with_workers(
             sets[0] = "data_loader.inject=force"
         elif decision.kind != "plan":
             why = "a command's words are never edited, and nothing in its script is known to take the number"
-            fix = f"{decision.take_planned()}, then start it without --workers"
+            fix = "write the number in the command, where its script takes it, or let it read TRAINLAUNCH_NUM_WORKERS"
             raise UsageError([Diagnostic("TL118", f"--workers {workers} reaches no DataLoader", fix, why=why)])
     return options._replace(extra=list(extra), filled=filled), list(dict.fromkeys(sets))
 

@@ -24,6 +24,7 @@ from trainlaunch.units import counted, format_cpus, format_duration, human_size
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.case import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
+    from trainlaunch.rules.sources.deciding_workers import WorkersDecision
     from trainlaunch.run.base.store import Followed, Tell
     from trainlaunch.run.docker.image import CommandImage
 
@@ -104,7 +105,8 @@ def _place_line(planned: CommandPlan, where: str, shm: int) -> str:
 
 def _numbers_line(planned: CommandPlan, known: Container[str]) -> Iterator[str]:
     """Yield who decides the workers, and which variables are set that were not `known`."""
-    told = dict.fromkeys(each.words for each in planned.decisions if planned.facts and planned.facts.loaders)
+    loaders = planned.decisions if planned.facts and planned.facts.loaders else ()
+    told = dict.fromkeys(_decided(each, planned.plan.num_workers.value) for each in loaders)
     stated = planned.plan.job.env
     unset = {name: number.value for name, number in planned.plan.threads if name not in known and name not in stated}
     ours = " ".join(f"{name}={unset[name]}" for name in SET_BY_PREFLIGHT if name in unset)
@@ -112,6 +114,12 @@ def _numbers_line(planned: CommandPlan, known: Container[str]) -> Iterator[str]:
     second += [f"set, as they were not: {ours}"] if ours else []
     if second:
         yield f"trainlaunch: {'; '.join(second)}"
+
+
+def _decided(decision: WorkersDecision, given: int) -> str:
+    if decision.kind != "plan":
+        return decision.words
+    return f"{given}, put into the script" if "inject" in decision.name else f"{given}, {decision.words}"
 
 
 def _other_environment(program: str) -> str:
