@@ -20,6 +20,7 @@ class LaunchError(Exception):
     """Root of everything that trainlaunch raises on purpose."""
 
     exit_code = EXIT_BUG
+    documented = False  # whether a JSON document on stdout has it already
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)

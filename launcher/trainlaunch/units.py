@@ -107,6 +107,11 @@ def human_size(size: int) -> str:
     return f"{size} bytes"
 
 
+def needed_size(size: int) -> str:
+    """Return a size of which less wouldn't do, rounded up as the preflight says it: `311 MiB`, `2048 MiB`."""
+    return f"{_ceil_div(size, MIB)} MiB" if size < 10 * GIB else human_size(size)
+
+
 def counted(number: int | str, noun: str) -> str:
     """Return a number of things in words: `8 CPUs`, `1 process`."""
     plural = "es" if noun.endswith(("s", "x", "tch", "sh")) else "s"

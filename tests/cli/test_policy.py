@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def kept(tmp_path: Path) -> Path:
 def test_plan_shows_what_the_policy_gives_and_caps(trainlaunch: Runs, kept: Path) -> None:
     """With file and line; a default that the job overrides isn't shown."""
     done = trainlaunch("plan", "jobs/job.yaml", "--why", cwd=kept / "repo")
-    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    lines = {line.split()[0]: line for line in re.sub(r"\n +", " ", done.stdout).splitlines()}
     assert lines["policy"].endswith("= max.num_workers  (trainlaunch-policy.yaml)")
     assert lines["pull_policy"].split()[1] == "always"
     assert lines["pull_policy"].endswith("= default of the policy  (trainlaunch-policy.yaml:2 (policy))")

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import io
+import json
 import os
 import subprocess
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import cast
 
 import pytest
+from trainlaunch.cli.main import _guarded
+from trainlaunch.cli.output.command_output import Hidden
+from trainlaunch.cli.output.run_document import with_document
 from trainlaunch.cli.output.run_output import Screen, bare_evidence
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.diagnose.base.evidence import Evidence
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.exit_codes import EXIT_BEFORE_START
+from trainlaunch.run.base.store import Followed
 from trainlaunch.sanitize import shown
 
-from tests.jobs import write_job
+from tests.jobs import plan_with, write_job
 
 
 class Full(io.StringIO):
@@ -118,3 +129,31 @@ def test_the_last_words_of_torchrun_are_the_ranks_own() -> None:
     log = "[rank1]: KeyError: 'x'\nx.errors.ChildFailedError: \n=====\n  traceback : To enable traceback see\n====\n"
     assert bare_evidence(Evidence(1, log)).endswith("last line: [rank1]: KeyError: 'x'")
     assert bare_evidence(Evidence(1, "KeyError: 'x'\nbye\n\n---\n")).endswith("last line: bye")
+
+
+def test_the_preflights_line_is_hidden_behind_what_was_typed_before_it() -> None:
+    """In whatever pieces it comes, and once: what the job itself prints later like it is the job's."""
+    text = b"^Als\r\ntrainlaunch: warning: a\r\ntrainlaunch: preflight passed: b\r\ntr\ntrainlaunch: preflight passed\n"
+    for cut in range(len(text)):
+        out: list[bytes] = []
+        hidden = Hidden(out.append)
+        for piece in (text[:cut], text[cut : cut + 3], text[cut + 3 :]):
+            hidden(piece)
+        assert b"".join(out) == text.replace(b"trainlaunch: preflight passed: b\r\n", b"")
+
+
+def test_a_run_whose_target_is_lost_is_one_document(tmp_path: Path) -> None:
+    """Its findings stand in it: what reads stdout takes one."""
+    lost = TargetUnavailable([Diagnostic("TL501", "the cluster is away", "start it")])
+    out, err, plan = io.StringIO(), io.StringIO(), plan_with(tmp_path)
+    streams = Streams(out, err)
+
+    def tell(followed: Followed) -> None:
+        raise followed.error or AssertionError
+
+    verb = SimpleNamespace(run=lambda *_: with_document(tell, plan, streams)(Followed(125, error=lost)))
+    args = argparse.Namespace(verb="up", output="json")
+    assert _guarded(cast("ModuleType", verb), args, streams) == EXIT_BEFORE_START
+    document = json.loads(out.getvalue())
+    assert (document["state"], [each["code"] for each in document["findings"]]) == ("lost", ["TL501"])
+    assert "the cluster is away" in err.getvalue()

@@ -147,3 +147,14 @@ def test_a_cause_is_found_in_megabytes_of_which_no_two_lines_are_alike(name: str
     assert [each.symptom for each in found] == [each.symptom for each in plain]
     lines = [[seen.line for seen in each.evidence if seen.source == "log"] for each in found]
     assert lines == [[seen.line - 10 + 40_000 for seen in each.evidence if seen.source == "log"] for each in plain]
+
+
+def test_a_command_of_run_gets_its_options() -> None:
+    """`run` has no job file, and no engine's flags are typed to it."""
+    run = Evidence(137, oom_killed=True, memory=4 << 30, has_job=False, by_run=True)
+    full = "RuntimeError: unable to write to file </torch_1_2_3>: No space left on device (28)"
+    fixes = [each.fix for each in (*all_causes(run), *all_causes(replace(run, exit_code=1, log=full, oom_killed=None)))]
+    assert [each.partition(",")[0] for each in fixes[:2]] == [
+        "add `--memory 6Gi`",
+        "add `--set shm_size=1Gi --memory 5Gi`",
+    ]

@@ -59,9 +59,15 @@ def test_workers_that_do_all_they_can_are_the_limit() -> None:
     workers = [worker(8 + each, state="R", ticks=100, stack=IN_SAMPLE) for each in range(4)]
     (only,) = found(MAIN, *workers, more=V2.replace("200000 100000", "max 100000") + SHM + GPU)
     assert only.sentence == "workers at 100 % CPU, queue empty, GPU idle 71 %: loading is the limit"
-    assert only.fix == "try num_workers 14"
+    assert (
+        only.fix
+        == "try more: let it start 14 workers where it sets num_workers (an option, a variable, or the DataLoader call)"
+    )
     (narrow,) = found(MAIN, *workers, more=V2.replace("200000 100000", "1200000 100000") + SHM + GPU)
-    assert narrow.fix == "try num_workers 12"
+    assert (
+        narrow.fix
+        == "try more: let it start 12 workers where it sets num_workers (an option, a variable, or the DataLoader call)"
+    )
     (full,) = found(MAIN, *workers, more=V2.replace("200000 100000", "400000 100000") + SHM + GPU)
     assert full.fix.startswith("raise resources.cpus")
 

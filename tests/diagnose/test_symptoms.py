@@ -240,7 +240,7 @@ def test_a_hang_is_told_with_the_memory_that_a_larger_shm_needs() -> None:
 @pytest.mark.parametrize(
     ("planned", "to_state"),
     [
-        (Planned(need=9 << 20), "set what the planned 9.0 MiB leave out: every loader of the script"),
+        (Planned(need=9 << 20), "set what the planned 9 MiB leave out: every loader of the script"),
         (Planned(need=0, unsized=True), "set data_loader.sample so that trainlaunch computes it"),
         (Planned(), "correct data_loader.sample so that trainlaunch computes it"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -56,3 +57,49 @@ def test_advice_at_the_end_changes_no_exit_code() -> None:
 
     said = [workers_advice(cast("CommandPlan", decided), each, followed, None) for each in (refused, planned)]
     assert said == ["", "`--workers auto` gives its loaders 2 workers instead of 1"]
+
+
+def test_a_script_that_no_reader_or_job_file_can_take_runs_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A constant over every limit of a field is told of the script, and a text that breaks the reader is unknown."""
+    monkeypatch.chdir(tmp_path)
+    loader = "from torch.utils.data import DataLoader\nDataLoader([1], num_workers=5000)\n"
+    (tmp_path / "a.py").write_text(loader)
+    planned = command_plan(["python", "a.py"], CommandNumbers(), {}, "0123456789ab")
+    assert [each.words for each in planned.decisions] == ["a.py:2 states 5000"]
+    assert planned.plan.job.command == ("python", "a.py")
+    monkeypatch.setattr("trainlaunch.script.read_script.read_script", lambda _: {}["a reader's own mistake"])
+    assert command_plan(["python", "a.py"], CommandNumbers(), {}, "0123456789ab").facts is None
+
+
+def test_a_variable_that_looks_like_a_token_is_the_commands_own() -> None:
+    """In a pair of braces more, which the preflight takes away."""
+    env = {"A": "{num_workers}", "B": "x{y}", "C": "{num_worker}"}
+    job = command_plan(["true"], CommandNumbers(), env, "0123456789ab").plan.job
+    assert job.env == {**env, "A": "{{num_workers}}"}
+
+
+def test_what_a_script_says_of_its_own_words_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job file without a required argument is an error; the bare command prints its usage, and its help."""
+    monkeypatch.chdir(tmp_path)
+    parser = "import argparse\np = argparse.ArgumentParser()\np.add_argument('data')\np.parse_args()\n"
+    (tmp_path / "a.py").write_text(parser)
+    for words in (["python", "a.py"], ["python", "a.py", "--help"], ["python", "nothere.py"]):
+        assert command_plan(words, CommandNumbers(), {}, "0123456789ab").plan.job.command == tuple(words)
+
+
+def test_workers_reach_a_key_that_the_script_takes_as_an_override(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the command's own words, which stay."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.yaml").write_text("data:\n  num_workers: 2\n")
+    (tmp_path / "a.py").write_text(
+        "import sys, yaml\nfrom torch.utils.data import DataLoader\ncfg = yaml.safe_load(open('c.yaml'))\n"
+        "for o in sys.argv[1:]:\n    k, v = o.split('=', 1)\n    a, b = k.split('.')\n    cfg[a][b] = int(v)\n"
+        "DataLoader([1], num_workers=cfg['data']['num_workers'])\n"
+    )
+    planned = command_plan(["python", "a.py"], CommandNumbers(workers="3"), {}, "0123456789ab").plan
+    assert planned.job.command == ("python", "a.py", "data.num_workers={num_workers}")
+    assert planned.num_workers.value == 3

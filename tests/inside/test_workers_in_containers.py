@@ -86,6 +86,7 @@ FORCED = {
     "none": ("DataLoader(Data(), 1)", 2, "num_workers 0 → 2; random numbers differ from a run without workers"),
     "as-planned": ("DataLoader(Data(), 1, num_workers=2)", 2, "num_workers 2, as planned"),
     "iterable": ("DataLoader(Endless(), num_workers=1)", 1, "left alone: its dataset is iterable"),
+    "short, of more": ("DataLoader(Data(63), 1, num_workers=8)", 2, "num_workers 8 → 2; random numbers differ from"),
     "short": ("DataLoader(Data(63), 1, num_workers=1)", 1, "left alone: it has 63 batches, fewer than 64"),
 }
 

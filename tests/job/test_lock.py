@@ -176,9 +176,9 @@ def test_plan_shows_what_the_lock_gave(trainlaunch: Runs, tmp_path: Path) -> Non
     job_file = write_job(tmp_path)
     before = json.loads(trainlaunch("plan", "job.yaml", "-o", "json", cwd=tmp_path).stdout)
     write_lock(job_file, entrypoint=("/front", "a b"))
-    shown = trainlaunch("plan", "job.yaml", "--why", cwd=tmp_path).stdout
-    assert f"= trainer:1@{DIGEST}  (job.lock.yaml:6 (lock))" in shown
-    assert "= /front 'a b'  (job.lock.yaml:8 (lock))" in shown
+    shown = " ".join(trainlaunch("plan", "job.yaml", "--why", cwd=tmp_path).stdout.split())
+    assert f"= trainer:1@{DIGEST} (job.lock.yaml:6 (lock))" in shown
+    assert "= /front 'a b' (job.lock.yaml:8 (lock))" in shown
     document = json.loads(trainlaunch("plan", "job.yaml", "-o", "json", cwd=tmp_path).stdout)
     assert document["image"] == f"trainer:1@{DIGEST}"
     assert document["image_entrypoint"] == ["/front", "a b"]

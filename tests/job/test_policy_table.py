@@ -55,7 +55,7 @@ def test_the_example_of_the_page_is_a_policy(trainlaunch: Runs, tmp_path: Path) 
     )
     done = trainlaunch("plan", "job.yaml", "--why", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "\npull_policy         always     = default of the policy" in done.stdout
+    assert re.search(r"\npull_policy +always +=\s+default of the policy", done.stdout)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,18 @@ def bare_and_run(
 
 def test_words_folder_environment_stdin_and_code_are_the_bare_commands(tmp_path: Path, env: dict[str, str]) -> None:
     """A word that looks like a token is the script's own; what is added to the environment is ours or said."""
-    words = ["--x", "{num_workers}", "a b", "", "$HOME", "--", "-d"]
+    words = [
+        "--x",
+        "{num_workers}",
+        "{{num_workers}}",
+        "{num_worker}",
+        "a={{{batch_size}}}",
+        "a b",
+        "",
+        "$HOME",
+        "--",
+        "-d",
+    ]
     script = f"{SHOWS}; print('wrong', file=sys.stderr); sys.exit(7)"
     bare, run = bare_and_run(["python3", "-c", script, *words], tmp_path, env, b"typed\n")
     (argv, folder, names, typed), before = json.loads(run.stdout), json.loads(bare.stdout)

@@ -175,6 +175,9 @@ def test_loaders_are_together_or_in_turn(tmp_path: Path) -> None:
     assert [each.dataset_tensor_bytes for each in run] == [7, 12, 12, 12, 7]
     cut = probed(plan, a_loader(0, whole_epochs=0), a_loader(1))  # an evaluation in its middle would have come later
     assert cut.loaders_run == "together"
+    stated = plan_with(tmp_path, data_loader={"loaders": {"a": {}, "b": {}}, "loaders_run": "in_turn"}, **LIMITS)
+    seen = [probed(stated, a_loader(0), a_loader(1, **how)) for how in ({"ended": 0}, {"together_with": [0]})]
+    assert [each.loaders_run for each in seen] == ["in_turn", "together"], "what was not seen contradicts nothing"
 
 
 @pytest.mark.parametrize(

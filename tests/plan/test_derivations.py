@@ -41,7 +41,7 @@ def test_a_small_size_without_workers_is_below_need(tmp_path: Path) -> None:
     """A CPU-only job on two CPUs has no workers, so it is not a worker that doesn't fit."""
     owners = [{"name": "ray", "size": "1Gi"}]
     with pytest.raises(
-        JobFileRejected, match=r"TL202: shm_size 64Mi is below the one-epoch peak of the DataLoaders, 1\.0 GiB"
+        JobFileRejected, match=r"TL202: shm_size 64Mi is below the one-epoch peak of the DataLoaders, 1024 MiB"
     ):
         plan_with(tmp_path, resources={"cpus": 2}, shm_size="64Mi", shm_extra=owners)
 
@@ -49,7 +49,7 @@ def test_a_small_size_without_workers_is_below_need(tmp_path: Path) -> None:
 def test_more_bytes_than_any_engine_counts_are_an_error(tmp_path: Path) -> None:
     """Docker takes 2⁶³ bytes and more for a negative number, and a Kubernetes quantity wraps around."""
     sample = {"shape": [10**9, 10**9], "dtype": "int64"}
-    with pytest.raises(JobFileRejected, match="TL203: the DataLoaders need"):
+    with pytest.raises(JobFileRejected, match="TL203: the job needs"):
         plan_with(tmp_path, data_loader={"batch_size": 1, "sample": sample, "num_workers": 1})
 
 

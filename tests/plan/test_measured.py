@@ -314,13 +314,23 @@ def test_a_stated_number_of_workers_wins_over_tune(tmp_path: Path) -> None:
     assert "OMP_NUM_THREADS" not in plan.job.env
 
 
+def test_what_tune_says_to_write_and_to_delete_leaves_its_result_in_force(tmp_path: Path) -> None:
+    """As for a constant of the script, which the job file stated; another batch is another job."""
+    batch = {"batch_bytes": {"size": "1Mi", "tensors": 1}}
+    job_file = write_job(tmp_path, **{**FIELDS, "data_loader": {"num_workers": 8, **batch}})
+    keep_tune(job_file, "docker", Tune(input_of(read_job(job_file), tuned=True), 2000, 3, 4))
+    write_job(tmp_path, **{**FIELDS, "data_loader": {**batch, "inject": "force"}})
+    assert planned(job_file).num_workers.value == 3
+    assert said(planned(job_file, sets=("data_loader.batch_bytes.size=2Mi",)), "TL729")
+
+
 def test_plan_says_that_a_probe_was_used(trainlaunch: Runs, tmp_path: Path) -> None:
     """With the lock's line, the script's, and what was measured; JSON says fresh or stale."""
     job_file = probed(tmp_path)
-    done = trainlaunch("plan", str(job_file), "--why")
-    assert "measured on docker with torch 2.9.1" in done.stdout
-    assert "train at train.py:48: 2 tensors, 2 in use" in done.stdout
-    assert f"{tmp_path}/job.lock.yaml:13 (lock)" in done.stdout
+    why = " ".join(trainlaunch("plan", str(job_file), "--why").stdout.split())
+    assert "measured on docker with torch 2.9.1" in why
+    assert "train at train.py:48: 2 tensors, 2 in use" in why
+    assert f"{tmp_path}/job.lock.yaml:13 (lock)" in why
     assert '"probe": "fresh"' in trainlaunch("plan", str(job_file), "-o", "json").stdout
     stale = trainlaunch("plan", str(job_file), "--set", "image=x:1", "-o", "json").stdout
     assert '"probe": "stale"' in stale

@@ -227,7 +227,8 @@ def test_arguments_arrive_byte_for_byte(run_cases: RunsCases) -> None:
         "x{num_workers}": None,
         "{num_workers}x": None,
         "{num_workers}\n": None,
-        "{{{num_workers}}}": None,
+        "{{{num_workers}}}": "{{num_workers}}",
+        "{{{num_workers}}": None,
         "{unknown}": None,
         "--x={}": None,
         "": None,
@@ -315,6 +316,9 @@ def test_temporary_directory_is_proved(run_cases: RunsCases) -> None:
     assert "/root" not in other.err, "it got a home of its own"
     read_only, with_tmpdir = run_cases([case, cases[1]], SHM, "--read-only")
     stopped(read_only, EXIT_FILES_WRONG, "can't make files in /tmp", "workers would hang")
+    (without,) = run_cases([Case(plan(command=["true"], loader={"num_workers": 0}), env=cases[2].env)], SHM)
+    passed(without, "")
+    assert "warning: uid 0 can't make files in /nowhere" in without.err
     passed(with_tmpdir, "")
 
 

@@ -62,8 +62,8 @@ def test_job_runs_where_shm_holds_its_need(run_cases: RunsCases, flags: tuple[st
         (("--tmpfs=/dev/shm:ro,size=256m",), ("can't make files in /dev/shm", "writable")),
         (("--tmpfs=/dev/shm:size=256m,nr_inodes=1",), ("can't make files in /dev/shm",)),
         (("--mount=type=bind,src=/var/tmp,dst=/dev/shm",), ("not tmpfs", "set shm_size to 2048Mi")),
-        (("--shm-size=18m",), ("has 18 MiB of the planned 19 MiB", "set shm_size to 2048Mi")),
-        (("--shm-size=4096",), ("has 0 MiB of the planned 19 MiB",)),
+        (("--shm-size=18m",), ("has 18 MiB, the job needs 19 MiB", "set shm_size to 2048Mi")),
+        (("--shm-size=4096",), ("has 0 MiB, the job needs 19 MiB",)),
     ],
     ids=["missing", "read-only", "no-inode", "disk", "a-little-small", "one-page"],
 )

@@ -254,7 +254,7 @@ def test_plan_says_what_is_taken_and_what_git_does_not_know(src: Path, tmp_path:
     (src / "new.py").touch()
     job = write_job(tmp_path, mounts=[CODE], resources=LIMITS)
     done = trainlaunch("plan", str(job), "--target", "kubernetes", "--why")
-    assert "3 files that git tracks in ./src, at /workspace" in done.stdout
+    assert "3 files that git tracks in ./src, at /workspace" in " ".join(done.stdout.split())
     assert "warning[TL212]: git doesn't track new.py in ./src, so the cluster doesn't get them" in done.stderr
     assert "TL212" not in trainlaunch("plan", str(job)).stderr
 

@@ -98,7 +98,7 @@ def test_a_need_above_the_ceiling_is_an_error(tmp_path: Path, workers: dict[str,
     found = refusals(tmp_path, {"max": {"shm_size": "64Mi"}}, resources={"cpus": 16, "gpus": 1}, data_loader=loader)
     (message,) = found
     assert re.fullmatch(
-        r"TL140 the DataLoaders need \S+ GiB of /dev/shm, and the policy's max\.shm_size is 64Mi \(.*:2\)", message
+        r"TL140 the job needs \S+ MiB of /dev/shm, and the policy's max\.shm_size is 64Mi \(.*:2\)", message
     )
 
 

@@ -139,6 +139,9 @@ SERVED: dict[str, Any] = {
 def test_an_owner_that_the_command_starts_is_to_be_named(tmp_path: Path) -> None:
     """Named it is counted; a size of the job's own, one worker, or Ray that only gets a job is nothing to name."""
     assert codes_of(plan_with(tmp_path, **SERVED)) == ["TL216"]
+    drafted = {name: value for name, value in SERVED.items() if name != "data_loader"}
+    fixes = [each.fix for each in check_plan(plan_with(tmp_path, **drafted)) if each.code == "TL209"]
+    assert [each.partition(",")[0] for each in fixes] == ["write data_loader: none"]
     named = plan_with(tmp_path, **SERVED, shm_extra=[{"name": "vllm"}])
     assert codes_of(named) == []
     assert (named.shm.need, named.shm.size.value // MIB) == (0, 8 * 128 + 160 + 8 * 240 + 24)

@@ -237,7 +237,7 @@ def _guarded(module: ModuleType, args: argparse.Namespace, streams: Streams) -> 
 def _stopped(stop: LaunchError, streams: Streams, *, as_document: bool) -> int:
     """Say why nothing more happens and return the exit code; who asked for JSON gets a document on failure too."""
     _say_all(stop.diagnostics, streams)
-    if as_document:
+    if as_document and not stop.documented:
         streams.result(document({"findings": as_json(stop.diagnostics)}))
     return stop.exit_code
 

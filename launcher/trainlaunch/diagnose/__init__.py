@@ -50,7 +50,9 @@ def new_scanner() -> Scanner:
 def all_causes(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """Return all causes, the best first, then the echoes of the first; nothing where nothing went wrong."""
     found = (each.redacted(evidence.redact) for each in ranked(_case(evidence)))
-    return tuple(each if evidence.has_job else without_fields(each, evidence.target) for each in found)
+    return tuple(
+        each if evidence.has_job else without_fields(each, evidence.target, by_run=evidence.by_run) for each in found
+    )
 
 
 def end_of(evidence: Evidence) -> str:

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.init.command_container import CommandContainer
 from trainlaunch.init.command_text import CommandOptions, command_text, with_loader_fields
@@ -20,13 +20,15 @@ from trainlaunch.job.command_script import CommandScript, command_script
 from trainlaunch.job.reading.job_reader import read_job
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.starter_search import starter_of
+from trainlaunch.job.tokens import literal_of, near_token
+from trainlaunch.plan import make_plan
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules import plan_job
 from trainlaunch.rules.sources.deciding_workers import PLANNED, WorkersDecision, workers_decisions
 from trainlaunch.run.base.host_cpus import cpus_here
 from trainlaunch.run.base.host_gpus import gpu_nodes
 from trainlaunch.run.base.slurm import name_of_task, slurm_task
-from trainlaunch.script.read_script import read_script
+from trainlaunch.script.read_script import known_facts
 from trainlaunch.script.script_facts import ScriptFacts
 from trainlaunch.units import MIB
 
@@ -34,6 +36,7 @@ AUTO = "auto"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _GPU = re.compile(r"\d{1,9}$|GPU-|MIG-")  # with any other word, as -1 or NoDevFiles, CUDA ends its list
 _FILE = "job.yaml"
+_OWN_ERRORS = frozenset({"TL215", "TL218"})  # an argument that is missing, a script that isn't there
 _UNCHANGED = "data_loader.inject=env"  # a draft may force workers on a script; a command runs as it is
 
 
@@ -69,15 +72,34 @@ def command_plan(
     container: CommandContainer | None = None,
 ) -> CommandPlan:
     """Return the plan of a command line; `run` is the id that its run will have. Raises JobFileRejected, UsageError."""
-    script = command_script(command)
-    facts = _facts(script)
+    path = _path(command_script(command))
+    facts = None if path is None else known_facts(path)
+    name = asked.name or job_name(path or Path(command[0]))
+    options = _options(name, command, asked, env, container)
+    try:
+        return _planned(options, asked, facts, run)
+    except JobFileRejected:
+        if asked.workers is not None:
+            raise
+        # A number of its own that no job file can have: torch has to judge it.
+        return _planned(options, asked, None, run, own_numbers=False)
+
+
+def _options(
+    name: str,
+    command: Sequence[str],
+    asked: CommandNumbers,
+    env: Mapping[str, str],
+    container: CommandContainer | None,
+) -> CommandOptions:
+    """Return what the job file says of a command, by what was asked, this host and the shell around it."""
     ranks, gpus = _ranks_and_gpus(asked.gpus, command, by_name=container is not None)
     here = cpus_here()
     task = slurm_task() if container is None else None
     if container is not None:
         here = 0 if container.cpus is None else min(here, container.cpus or here)
-    options = CommandOptions(
-        name=asked.name or job_name(_path(script) or Path(command[0])),
+    return CommandOptions(
+        name=name,
         command=command,
         folder=str(Path.cwd()),
         env=env,
@@ -87,17 +109,47 @@ def command_plan(
         ranks=ranks,
         container=None if container is None else container.options,
     )
-    job = _read(command_text(options, facts), [_UNCHANGED, *asked.sets])
+
+
+def _planned(
+    options: CommandOptions, asked: CommandNumbers, facts: ScriptFacts | None, run: str, *, own_numbers: bool = True
+) -> CommandPlan:
+    job = _job(options, facts, [_UNCHANGED, *asked.sets])
     decisions = workers_decisions(job, facts)
-    sets = [_UNCHANGED, *_own_numbers(job, decisions)]
+    sets = [_UNCHANGED, *(_own_numbers(job, decisions) if own_numbers else ())]
+    unknown = [] if len(sets) > 1 or (facts and facts.loaders) else ["data_loader.num_workers=0"]  # may have none
     if asked.workers is not None:
         options, sets = _with_workers(options, decisions, asked.workers)
-    text = command_text(options, facts)
-    job = _read(text, [*sets, *asked.sets])
+        unknown = []
+    job = _job(options, facts, [*sets, *unknown, *asked.sets])
     name = f"{job.name[:50]}-{run[:4]}"
-    plan = plan_job(job, name=name if container else name_of_task(name))
-    text = with_loader_fields(text, _shared(sets), "as it ran")
+    plan = _plan(job, name if options.container else name_of_task(name))
+    text = with_loader_fields(command_text(options, facts), _shared(sets), "as it ran")
     return CommandPlan(plan, workers_decisions(job, facts), facts, text, run)
+
+
+def _plan(job: JobSpec, name: str) -> LaunchPlan:
+    """Return the plan; what the command's own programs say of its words is left to them. Raises JobFileRejected."""
+    try:
+        return plan_job(job, name=name)
+    except JobFileRejected as rejected:
+        if any(each.severity is Severity.ERROR and each.code not in _OWN_ERRORS for each in rejected.diagnostics):
+            raise
+        return make_plan(job, name=name)
+
+
+def _job(options: CommandOptions, facts: ScriptFacts | None, sets: Sequence[str]) -> JobSpec:
+    """Return the job; what is nearly a token is an error in a job file, and a command's own word here."""
+    near = {each for each in (*options.command, *options.env.values()) if near_token(each)}
+    plain = options._replace(
+        command=["-" if each in near else each for each in options.command],
+        env={name: "-" if value in near else value for name, value in options.env.items()},
+    )
+    job = _read(command_text(plain, facts), sets)
+    if not near:
+        return job
+    own = {name: value for name, value in options.env.items() if value in near}
+    return job._replace(command=(*map(literal_of, options.command), *options.extra), env={**job.env, **own})
 
 
 def _shared(sets: Iterable[str]) -> dict[str, str]:
@@ -129,15 +181,7 @@ def _read(text: str, sets: Sequence[str]) -> JobSpec:
 def _path(script: CommandScript | None) -> Path | None:
     """Return the file of a command's script, seen from this folder; None where it has none that is here."""
     files = script.files if script else ()
-    return next((Path(each) for each in files if Path(each).is_file()), None)
-
-
-def _facts(script: CommandScript | None) -> ScriptFacts | None:
-    path = _path(script)
-    try:
-        return None if path is None else read_script(path)
-    except UsageError:  # what Python will say of it as well
-        return None
+    return next((Path(each) for each in files if os.path.isfile(each)), None)  # noqa: PTH113 - may raise
 
 
 def _ranks_and_gpus(stated: str | None, command: Sequence[str], *, by_name: bool) -> tuple[int | None, str]:
@@ -175,24 +219,24 @@ def _with_workers(
     if workers != AUTO and not re.fullmatch(r"\d{1,4}", workers):
         raise UsageError([Diagnostic("TL118", f"--workers is {workers}", "write --workers auto, or a number")])
     sets = [_UNCHANGED, f"data_loader.num_workers={workers}"]
-    extra, env = dict.fromkeys(options.extra), dict(options.env)
+    extra, filled = dict.fromkeys(options.extra), dict(options.filled)
     for decision in decisions:
         if decision.kind in {"option", "override"} and decision.passed:
             fix = f"leave out --workers, or write {decision.name}{workers} in the command"
             told = f"the command itself sets {decision.name.rstrip('= ')} {decision.number}, and --workers {workers}"
             raise UsageError([Diagnostic("TL118", told, fix, why="the command's words arrive as they are")])
-        if decision.kind == "option":
+        if decision.kind in {"option", "override"}:
             name, joined = decision.name.rstrip("= "), decision.name.endswith("=")
             extra |= dict.fromkeys([f"{name}={PLANNED}"] if joined else [name, PLANNED])
         elif decision.kind == "variable":
-            env[decision.name] = PLANNED
+            filled[decision.name] = PLANNED
         elif decision.kind in {"constant", "library"}:
             sets[0] = "data_loader.inject=force"
         elif decision.kind != "plan":
             why = "a command's words are never edited, and nothing in its script is known to take the number"
-            fix = f"{decision.take_planned()}, then start it without --workers"
+            fix = "write the number in the command, where its script takes it, or let it read TRAINLAUNCH_NUM_WORKERS"
             raise UsageError([Diagnostic("TL118", f"--workers {workers} reaches no DataLoader", fix, why=why)])
-    return options._replace(extra=list(extra), env=env), list(dict.fromkeys(sets))
+    return options._replace(extra=list(extra), filled=filled), list(dict.fromkeys(sets))
 
 
 def stated_variables(stated: Sequence[str], file: Path | None) -> dict[str, str]:

@@ -28,13 +28,15 @@ class ContainerOptions(NamedTuple):
 class CommandOptions(NamedTuple):
     """A command line and what was asked for it; `folder` is where it runs, `extra` are words of ours behind it.
 
-    `env` are variables that were stated for it alone. `ranks` None: the command says how many it starts.
+    `env` are variables that were stated for it alone, `filled` those that get the planned values. `ranks` None: the
+    command says how many it starts.
     """
 
     name: str
     command: Sequence[str]
     folder: str
     env: Mapping[str, str] = {}
+    filled: Mapping[str, str] = {}
     cpus: str = ""
     memory: str = ""
     gpus: str = ""
@@ -70,11 +72,12 @@ def _lines(options: CommandOptions, facts: ScriptFacts | None) -> Iterator[str]:
     words = [*map(literal_of, options.command), *options.extra]
     yield f"command: [{', '.join(map(yaml_string, words))}]"
     yield f"working_dir: {yaml_string(options.folder)}"
-    env = {**({"HOME": container.home} if container else {}), **options.env}
+    stated = {name: literal_of(value) for name, value in options.env.items()}
+    env = {**({"HOME": container.home} if container else {}), **stated, **options.filled}
     if env:
         yield f"env: {{{', '.join(f'{name}: {yaml_string(value)}' for name, value in env.items())}}}"
-    stated = {"cpus": options.cpus, "memory": options.memory, "gpus": options.gpus}
-    given = [f"{name}: {resource(name, value)}" for name, value in stated.items() if value]
+    sizes = {"cpus": options.cpus, "memory": options.memory, "gpus": options.gpus}
+    given = [f"{name}: {resource(name, value)}" for name, value in sizes.items() if value]
     if given:
         yield f"resources: {{{', '.join(given)}}}"
     if options.ranks is not None:

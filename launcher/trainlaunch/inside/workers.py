@@ -73,6 +73,8 @@ class Workers:
         method = get_start_method(allow_none=True) or get_all_start_methods()[0]
         if method != "fork":
             return f"workers start by {method}, which not every script allows"
+        if given.get("num_workers", 0) > self._automatic:  # however short its loop, fewer start sooner
+            return ""
         try:
             count = batches(given)
         except Exception:

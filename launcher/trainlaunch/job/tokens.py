@@ -8,7 +8,7 @@ from trainlaunch.did_you_mean import closest
 
 TOKENS = ("num_workers", "prefetch_factor", "batch_size", "nproc_per_node")
 OF_LOADERS = TOKENS[:3]
-_TOKEN = re.compile(rf"(?:|.*=)(\{{?)\{{({'|'.join(TOKENS)})\}}(\}}?)", re.DOTALL)
+_TOKEN = re.compile(rf"(?:|.*=)(\{{*)\{{({'|'.join(TOKENS)})\}}(\}}*)", re.DOTALL)
 _IN_BRACES = re.compile(r"(?:|.*=)\{([A-Za-z_-]+)\}", re.DOTALL)
 _NEAR = 0.85  # `{workers}` may be somebody's own template, `{num_worker}` hardly
 
@@ -23,17 +23,17 @@ def token_of(argument: str) -> str | None:
 
 
 def has_token(argument: str) -> bool:
-    """Return whether the preflight changes an argument: a token, or one in doubled braces, which loses one of each."""
+    """Return whether the preflight changes an argument: a token, or one in more braces, which loses a pair of them."""
     match = _TOKEN.fullmatch(argument)
-    return match is not None and bool(match[1]) == bool(match[3])
+    return match is not None and len(match[1]) == len(match[3])
 
 
 def literal_of(argument: str) -> str:
-    """Return how a command writes an argument so that it arrives as it is: a token of its own in doubled braces."""
+    """Return how a job file writes an argument so that it arrives as it is: a token of its own in a pair more."""
     match = _TOKEN.fullmatch(argument)
-    if match is None or match[1] or match[3]:
+    if match is None or not has_token(argument):
         return argument
-    return f"{argument[: match.start(1)]}{{{{{match[2]}}}}}"
+    return f"{argument[: match.start(1)]}{{{argument[match.start(1) :]}}}"
 
 
 def near_token(argument: str) -> str | None:

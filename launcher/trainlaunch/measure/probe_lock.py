@@ -12,7 +12,7 @@ from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.loader_records import LoaderRecord, Measurement
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import input_of, states
-from trainlaunch.plan.shared_memory import PAGE
+from trainlaunch.plan.shared_memory import IN_TURN, PAGE
 from trainlaunch.units import KIB, format_size, round_up
 
 LOADERS_DIFFER = "loaders-differ"
@@ -92,7 +92,7 @@ def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Pr
         return None
     pairs = list(zip(job.data_loader.loaders, loaders, strict=True))
     auto = plan.num_workers.value if workers is None else workers
-    together = _together(loaders)
+    together = _together(loaders, job.data_loader.loaders_run)
     tensors = [each.dataset_tensor_bytes for each in loaders]
     return ProbeMeasurement(
         input=input_of(job),
@@ -130,17 +130,17 @@ def _loses_batches(finding: ProbeFinding) -> bool:
     return finding.defect == "unpicklable" and finding.facts.get("part") == "batch"
 
 
-def _together(loaders: Sequence[LoaderRecord]) -> bool:
-    """Return whether loaders were alive at the same time, or may be.
+def _together(loaders: Sequence[LoaderRecord], planned: str) -> bool:
+    """Return whether loaders were alive at the same time, or may be: where neither was seen, what the job plans.
 
     One that no loop was seen of, or whose loop was not seen to end, may be with any other, and so may one that an epoch
     of training begins in its middle, unless such an epoch was seen to its end.
     """
-    if len(loaders) == 1:
+    if len(loaders) == 1 or any(each.together_with for each in loaders):
         return True
     trains = next((each for each in loaders if each.trains), loaders[0])
-    seen_apart = all(each.ended and each.order is not None and not each.together_with for each in loaders)
-    return not (seen_apart and trains.whole_epochs)
+    seen_apart = all(each.ended and each.order is not None for each in loaders)
+    return planned != IN_TURN and not (seen_apart and trains.whole_epochs)
 
 
 def _probed(job: JobSpec, spec: LoaderSpec, seen: LoaderRecord, auto: int) -> ProbedLoader:

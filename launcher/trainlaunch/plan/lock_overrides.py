@@ -32,16 +32,21 @@ def start_method_derivation(job: JobSpec) -> str:
     return "as `trainlaunch probe` saw it"
 
 
-def input_of(job: JobSpec) -> str:
+_TUNED = re.compile(r"\b(?:num_workers|prefetch_factor|inject)\W+\w+")
+
+
+def input_of(job: JobSpec, *, tuned: bool = False) -> str:
     """Return what stands for the job that a measurement is of: image, command, data_loader as stated, and ranks.
 
-    The digest that a lock adds to the image is not in it: `trainlaunch lock` makes no measurement stale.
+    The digest that a lock adds to the image is not in it: `trainlaunch lock` makes no measurement stale. Of what `tune`
+    finds, nor is what it says to write or to delete then.
     """
     import hashlib  # few jobs were measured
 
     image = job.image.partition("@")[0] if job.origin("image").kind == KIND else job.image
     ranks = ranks_of(job).value
-    whole = (image, job.command, job.script, torchrun_prefix(job, ranks), job.data_loader.stated, ranks)
+    stated = re.findall(r"\w+", _TUNED.sub("", job.data_loader.stated)) if tuned else job.data_loader.stated
+    whole = (image, job.command, job.script, torchrun_prefix(job, ranks), stated, ranks)
     return f"sha256:{hashlib.sha256(repr(whole).encode()).hexdigest()}"
 
 
@@ -57,8 +62,10 @@ def fresh_probe(job: JobSpec) -> ProbeMeasurement | None:
 def fresh_tune(job: JobSpec) -> Tune | None:
     """Return what tune found for this job on its target with its CPUs, None where there is none or it was of others."""
     tune = job.measured.tune if job.measured else None
-    fits = tune is not None and tune.cpus == job.resources.cpus and tune.input == input_of(job)
-    return tune if fits else None
+    if tune is None or tune.cpus != job.resources.cpus:
+        return None
+    known = (input_of(job, tuned=True), input_of(job))  # the latter of a lock that an earlier release wrote
+    return tune if tune.input in known else None
 
 
 def measuring_command(verb: str, job: JobSpec, target: str | None = None) -> str:

@@ -6,7 +6,15 @@ from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.launch_plan import LoaderNeed, SharedMemory
 from trainlaunch.plan.shared_memory import PAGE, own_bytes, semaphores
 from trainlaunch.plan.shm_extra import shm_owners
-from trainlaunch.units import counted, human_size, round_up
+from trainlaunch.units import counted, human_size, needed_size, round_up
+
+
+def need_words(shm: SharedMemory) -> str:
+    """Return what a job needs of /dev/shm, by epochs, as every verb says it."""
+    if not shm.need:
+        return "without workers no batch passes through it"
+    first, later = needed_size(shm.need), needed_size(shm.multi_epoch)
+    return f"one-epoch peak {first}" + f", multi-epoch peak {later}" * (later != first)
 
 
 def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Peak, ShmReading
 from trainlaunch.run.base.console import not_kept
 from trainlaunch.run.base.multi_node import deciding, newest_of
-from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of, read_whole_log, without_secrets
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of, read_whole_log, with_job, without_secrets
 from trainlaunch.run.base.run_query import Run
 from trainlaunch.run.base.shm_reading import highest, is_stalled, measured_line
 from trainlaunch.run.base.store import (
@@ -31,7 +31,7 @@ from trainlaunch.run.following import end_evidence, is_silent, peak_of_container
 from trainlaunch.run.run_lock import Keeper, keeper_of
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.sanitize import shown
-from trainlaunch.units import age, counted, format_duration, human_size
+from trainlaunch.units import age, counted, format_duration, human_size, needed_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
@@ -238,7 +238,7 @@ def _shm(seen: _Seen) -> str:
     if container.planned.unsized:
         parts.append("unsized")
     elif container.planned.need is not None:
-        parts.append(f"the plan needs {human_size(container.planned.need)}")
+        parts.append(f"one-epoch peak {needed_size(container.planned.need)}")
     return ", ".join(parts)
 
 
@@ -246,6 +246,8 @@ def look_into(backend: Backend, container: ContainerInfo) -> Live:
     """Look at one container that runs, which takes two seconds. Raises TargetUnavailable."""
     log, facts = read_whole_log(backend, container)
     evidence = replace(evidence_of(container, log=log), scanned=facts, job=container.job)
+    if (plan := RunRecord(container.run).plan()) is not None:
+        evidence = with_job(evidence, plan.job)
     evidence = without_secrets(evidence, redaction(backend, [container]))
     evidence = replace(evidence, look=backend.look(container))
     shm = evidence.look.shm if evidence.look is not None else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.script.source import MAX_FOLDERS_ABOVE, TOP_OF_PROJECT, PythonSource
+from trainlaunch.script.source import MAX_FOLDERS_ABOVE, PythonSource, is_file, is_top
 
 _SOURCES = "src"
 
@@ -42,7 +42,7 @@ def start_of(script: Path, source: PythonSource) -> Start | None:
 
 def _as_module(file: Path, root: Path) -> Start | None:
     """Return the start of a file as a module of the outermost package around it, or of a folder without one."""
-    while (root / "__init__.py").is_file() and root != root.parent:
+    while is_file(root / "__init__.py") and root != root.parent:
         root = root.parent
     parts = file.relative_to(root).with_suffix("").parts
     return Start(root, ".".join(parts)) if all(each.isidentifier() for each in parts) else None
@@ -62,7 +62,7 @@ def _holding(file: Path, name: str) -> Iterator[tuple[Path, str]]:
     for folder in file.parents[: 1 + MAX_FOLDERS_ABOVE]:
         for below in ("", _SOURCES):
             module = folder / below / name
-            if module.with_suffix(".py").is_file() or (module.is_dir() and any(module.glob("*.py"))):
+            if is_file(module.with_suffix(".py")) or any(module.glob("*.py")):
                 yield folder, below
-        if any((folder / mark).exists() for mark in TOP_OF_PROJECT):
+        if is_top(folder):
             return

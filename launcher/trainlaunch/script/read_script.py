@@ -43,6 +43,14 @@ def read_script(path: Path) -> ScriptFacts:
         ) from cause
 
 
+def known_facts(path: Path) -> ScriptFacts | None:
+    """Return what a script says; None where reading it fails in whatever way: a job that runs needs nothing of it."""
+    try:
+        return read_script(path)
+    except Exception:
+        return None
+
+
 def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) -> ScriptFacts:
     declared = options_of(sources)
     trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))

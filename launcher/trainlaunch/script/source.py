@@ -135,8 +135,18 @@ def _roots(script: Path, importer: Path) -> Iterator[Path]:
     yield from dict.fromkeys((importer.parent, script.parent))
     for folder in script.resolve().parents[: 1 + MAX_FOLDERS_ABOVE]:
         yield from (folder, folder / "src")
-        if any((folder / mark).exists() for mark in TOP_OF_PROJECT):
+        if is_top(folder):
             return
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there; a folder that this user can't look into has none."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path's raises
+
+
+def is_top(folder: Path) -> bool:
+    """Whether a folder is the top of a project, with the same exception."""
+    return any(os.path.exists(folder / mark) for mark in TOP_OF_PROJECT)  # noqa: PTH110 - Path's raises
 
 
 def _files(roots: Iterable[Path], name: str) -> Iterator[Path]:
@@ -150,7 +160,7 @@ def _files(roots: Iterable[Path], name: str) -> Iterator[Path]:
                 continue
             folder = root.joinpath(*parts[:count])
             for path in (folder.with_suffix(".py"), folder / "__init__.py"):
-                if path.is_file():
+                if is_file(path):
                     yield path
 
 

@@ -151,7 +151,10 @@ def say_unsized(plan: LaunchPlan, streams: Streams) -> None:
     """Say once how to size a job of which nobody stated or measured what its batches take."""
     if not plan.shm.unsized:
         return
+    from trainlaunch.rules.sources.deciding_workers import runs_no_worker  # which reads the script
 
+    if runs_no_worker(plan):
+        return
     size = human_size(plan.shm.size.value)
     streams.say(
         f"trainlaunch: /dev/shm size unknown (no sample), using {size}: "

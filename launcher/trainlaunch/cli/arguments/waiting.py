@@ -12,7 +12,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError, UsageError
 from trainlaunch.plan.instrumentation import forbids_noting
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.lock_overrides import measuring_command
+from trainlaunch.plan.lock_overrides import fresh_tune, measuring_command
 from trainlaunch.targets import target_record
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def tuning_advice(plan: LaunchPlan) -> Callable[[Followed], str]:
     def advise(followed: Followed) -> str:
         from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
 
-        if not _is_much(followed):
+        if not _is_much(followed) or fresh_tune(plan.job) is not None:
             return ""
         first = deciding_workers(plan.job).take_planned()
         if not first and not plan.auto_workers:

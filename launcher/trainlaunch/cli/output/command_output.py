@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,10 @@ from trainlaunch.units import counted, format_cpus, format_duration, human_size
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.case import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
+    from trainlaunch.rules.sources.deciding_workers import WorkersDecision
     from trainlaunch.run.base.store import Followed, Tell
     from trainlaunch.run.docker.image import CommandImage
 
-PREFLIGHT = b"trainlaunch: "
 PASSED = b"trainlaunch: preflight passed"
 REPEATED = frozenset(
     {"python-exception", "own-exit-code", "stopped", "unknown"}
@@ -42,7 +43,10 @@ SET_BY_PREFLIGHT = (
 
 
 class Hidden:
-    """Takes the preflight's line that all is well out of a command's output: alone it would not have that line."""
+    """Takes the preflight's line that all is well out of a command's output: alone it would not have that line.
+
+    It may stand behind what a terminal echoed of keys that were typed before.
+    """
 
     def __init__(self, show: Callable[[bytes], None]) -> None:
         self._show = show
@@ -53,21 +57,22 @@ class Hidden:
         if self._held is None:
             self._show(data)
             return
-        self._held += data
-        while self._held is not None:
-            line, newline, rest = self._held.partition(b"\n")
-            if not line.startswith(PREFLIGHT[: len(line)]):
-                held, self._held = self._held, None
-                self._show(held)
-            elif not newline:
-                return
-            elif line.startswith(PASSED):
-                self._held = None
-                if rest:
-                    self._show(rest)
-            else:
-                self._held = rest
-                self._show(line + newline)
+        text = self._held + data
+        before, passed, rest = text.partition(PASSED)
+        if not passed:
+            self._held = _beginning(text, PASSED)
+            shown = text[: len(text) - len(self._held)]
+        elif b"\n" not in rest:
+            shown, self._held = before, passed + rest
+        else:
+            shown, self._held = before + rest.partition(b"\n")[2], None
+        if shown:
+            self._show(shown)
+
+
+def _beginning(text: bytes, word: bytes) -> bytes:
+    """Return what a text ends in that a word begins with."""
+    return next((word[:size] for size in range(len(word) - 1, 0, -1) if text.endswith(word[:size])), b"")
 
 
 def first_lines(planned: CommandPlan) -> Iterator[str]:
@@ -100,7 +105,8 @@ def _place_line(planned: CommandPlan, where: str, shm: int) -> str:
 
 def _numbers_line(planned: CommandPlan, known: Container[str]) -> Iterator[str]:
     """Yield who decides the workers, and which variables are set that were not `known`."""
-    told = dict.fromkeys(each.words for each in planned.decisions if planned.facts and planned.facts.loaders)
+    loaders = planned.decisions if planned.facts and planned.facts.loaders else ()
+    told = dict.fromkeys(_decided(each, planned.plan.num_workers.value) for each in loaders)
     stated = planned.plan.job.env
     unset = {name: number.value for name, number in planned.plan.threads if name not in known and name not in stated}
     ours = " ".join(f"{name}={unset[name]}" for name in SET_BY_PREFLIGHT if name in unset)
@@ -110,10 +116,16 @@ def _numbers_line(planned: CommandPlan, known: Container[str]) -> Iterator[str]:
         yield f"trainlaunch: {'; '.join(second)}"
 
 
+def _decided(decision: WorkersDecision, given: int) -> str:
+    if decision.kind != "plan":
+        return decision.words
+    return f"{given}, put into the script" if "inject" in decision.name else f"{given}, {decision.words}"
+
+
 def _other_environment(program: str) -> str:
     """Return what is said of an environment beside the command that isn't active; empty where there is none."""
     beside = Path.cwd() / ".venv"
-    if not (beside / "bin" / "python").exists() or Path(program).is_relative_to(beside):
+    if not os.access(beside / "bin" / "python", os.X_OK) or Path(program).is_relative_to(beside):
         return ""
     return f".venv here is not active: this is {program}"
 
@@ -171,6 +183,23 @@ def teller_of_command(
             screen.say(hint)
 
     return tell
+
+
+def in_options(followed: Followed, planned: CommandPlan) -> Followed:
+    """Return what is known of a command's end, whose ways out are options of `run`: it has no job file."""
+    if followed.evidence is None:
+        return followed
+    from trainlaunch.diagnose.base.evidence import WorkersAdvice
+
+    decision = next((each for each in planned.decisions if each.kind != "plan"), None)
+    if decision is None or decision.kind == "unknown":
+        advice = WorkersAdvice()
+    elif decision.passed:
+        advice = WorkersAdvice(lambda n: f"write {decision.name}{n}", lambda: f"lower {decision.name.rstrip('= ')}")
+    else:
+        advice = WorkersAdvice(lambda n: f"add `--workers {n}`", lambda: f"lower num_workers ({decision.words})")
+    evidence = replace(followed.evidence, has_job=False, by_run=True, workers=advice)
+    return followed._replace(evidence=evidence)
 
 
 def _causes(evidence: Evidence) -> list[Diagnosis]:

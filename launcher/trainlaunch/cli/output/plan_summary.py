@@ -10,6 +10,7 @@ from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.plan.instrumentation import OVERRIDING, WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import fresh_tune
+from trainlaunch.plan.shm_sum_text import need_words
 from trainlaunch.plan.workers_and_threads import COMPILE, IN_WORKERS, alike
 from trainlaunch.units import counted, format_cpus, format_duration, format_size, human_size
 
@@ -39,13 +40,14 @@ def _job(plan: LaunchPlan) -> str:
 
 
 def _shm(plan: LaunchPlan) -> str:
+    from trainlaunch.rules.sources.deciding_workers import runs_no_worker  # which reads the script
+
     shm, size = plan.shm, format_size(plan.shm.size.value)
     if not plan.job.data_loader.loaders:
         return f"{size}; the job has no DataLoader"
-    if shm.unsized:
+    if shm.unsized and not runs_no_worker(plan):
         return f"{size}; what the DataLoaders take is unknown without a sample"
-    later = f", {human_size(shm.multi_epoch)} in later ones" if shm.multi_epoch > shm.need else ""
-    return f"{size}; the job needs {human_size(shm.need)} in its first epoch{later}"
+    return f"{size}; {need_words(shm)}"
 
 
 def _memory(plan: LaunchPlan) -> str:

@@ -18,9 +18,10 @@ from trainlaunch.measure.loader_records import LoaderRecord, Measurement
 from trainlaunch.measure.probe_lock import host_findings, stated_lines, with_probe
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.lock_overrides import measuring_command
+from trainlaunch.plan.shm_sum_text import need_words
 from trainlaunch.rules import plan_job
 from trainlaunch.sanitize import one_line
-from trainlaunch.units import counted, format_size, human_size
+from trainlaunch.units import counted, format_size, human_size, needed_size
 
 WIDTH = 80
 _HEAD = ("loader", "workers", "batch", "tensors", "in use", "fetch", "wait", "step")
@@ -136,11 +137,11 @@ def _kept(result: ProbeResult) -> Iterator[str]:
     for each in refused:
         yield _framed("", each)
     if shm is not None:
+        most = f", upper bound {needed_size(shm.worst_case)}" if shm.need else ""
         before = "unsized " if plan.shm.unsized else ""
         yield _wrapped(
             f"shm_size is then {format_size(shm.size.value)} (now: {before}{format_size(plan.shm.size.value)}); "
-            f"one-epoch peak {human_size(shm.need)}, multi-epoch peak {human_size(shm.multi_epoch)}, "
-            f"upper bound {human_size(shm.worst_case)}"
+            f"{need_words(shm)}{most}"
         )
     if result.written is not None:
         yield _wrapped(f"wrote {result.written}: plan, render and up use it while the job stays the same")

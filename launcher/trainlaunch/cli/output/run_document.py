@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from trainlaunch.cli.output.report import document
+from trainlaunch.cli.output.report import as_json, document
 from trainlaunch.cli.output.streams import Streams
+from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.store import Followed, Tell
 
@@ -17,7 +18,11 @@ def with_document(tell: Tell, plan: LaunchPlan, streams: Streams, run: str = "")
     """Return what tells a run's end as `tell` does, and as a document on stdout."""
 
     def both(followed: Followed) -> None:
-        streams.result(document(_content(followed, plan, run)))
+        content = _content(followed, plan, run)
+        if isinstance(followed.error, LaunchError):
+            content["findings"] = as_json(followed.error.diagnostics)
+            followed.error.documented = True
+        streams.result(document(content))
         tell(followed)
 
     return both

@@ -14,7 +14,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_findings,
 )
 from trainlaunch.cli.arguments.verb_table import Usage, argument
-from trainlaunch.cli.output.plan_summary import summary
+from trainlaunch.cli.output.plan_summary import WIDTH, summary
 from trainlaunch.cli.output.report import as_json, document
 from trainlaunch.cli.output.streams import Streams, columns_of, wrapped
 from trainlaunch.container.job_variables import USUAL, shutdown_timeout
@@ -30,7 +30,7 @@ from trainlaunch.plan.shm_sum_text import multi_epoch_derivation, need_derivatio
 from trainlaunch.plan.workers_and_threads import alike
 from trainlaunch.rules import check_plan
 from trainlaunch.sanitize import shorten
-from trainlaunch.units import counted, format_cpus, format_duration, format_size, human_size
+from trainlaunch.units import counted, format_cpus, format_duration, format_size, human_size, needed_size
 
 _SHOWN_ANYWAY = {"shm_size", "resources.cpus", "resources.memory", "resources.gpus"}
 USAGE = Usage(
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         return 0
     found, columns = check_plan(plan), columns_of(streams.out)
     if args.why:
-        streams.show("\n".join(_table(list(_rows(plan)), columns)) + "\n")
+        streams.show("\n".join(_table(list(_rows(plan)), columns or WIDTH)) + "\n")
     else:
         streams.show(summary(plan, found, columns))
     say_findings(found, streams, least=Severity.INFO)
@@ -91,12 +91,12 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     if any(each.workers for each in shm.loaders):
         origin = str(job.origin(_START_METHOD))
         yield "start method", job.data_loader.multiprocessing_context, start_method_derivation(job), origin
-    need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
+    need = f"{'≥ ' * shm.unsized}{needed_size(shm.need)}"
     sized_by = str(_sized_by(plan))
     yield "shm peak", need, need_derivation(job, shm, plan.ranks.value), sized_by
     lasting = multi_epoch_derivation(job, shm, plan.ranks.value)
     if shm.multi_epoch > shm.need:
-        yield "multi-epoch", human_size(shm.multi_epoch), lasting, sized_by
+        yield "multi-epoch", needed_size(shm.multi_epoch), lasting, sized_by
     yield "shm_size", format_size(shm.size.value), shm.size.derivation, shm.size.origin
     working = plan.memory.working_set
     yield "processes", human_size(working.value), working.derivation, working.origin
@@ -201,8 +201,8 @@ def _gpu_origin(plan: LaunchPlan) -> str:
     return str(plan.job.origin("resources.gpus"))
 
 
-def _table(rows: list[tuple[str, str, str, str]], columns: int | None) -> Iterator[str]:
-    """Yield lines `what  value  = derivation  (origin)`, wrapped below their derivation on a terminal."""
+def _table(rows: list[tuple[str, str, str, str]], columns: int) -> Iterator[str]:
+    """Yield lines `what  value  = derivation  (origin)`, wrapped below their derivation."""
     names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
     for name, value, derivation, origin in rows:
         told = f"= {derivation}  " if derivation else ""

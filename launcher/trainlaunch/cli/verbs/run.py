@@ -15,7 +15,13 @@ from trainlaunch.cli.arguments.job_arguments import JOB_OUTPUT_ARGUMENT, target_
 from trainlaunch.cli.arguments.run_argument import opened_store, say_once
 from trainlaunch.cli.arguments.verb_table import ArgumentGroup, Usage, argument
 from trainlaunch.cli.arguments.waiting import MAX_DATA_WAIT, max_data_wait, workers_advice
-from trainlaunch.cli.output.command_output import Hidden, first_lines, first_lines_of, teller_of_command
+from trainlaunch.cli.output.command_output import (
+    Hidden,
+    first_lines,
+    first_lines_of,
+    in_options,
+    teller_of_command,
+)
 from trainlaunch.cli.output.run_document import beside_document, with_document
 from trainlaunch.cli.output.run_output import Screen
 from trainlaunch.cli.output.streams import Streams
@@ -183,7 +189,9 @@ def _started(args: argparse.Namespace, streams: Streams, ready: _Ready) -> int:
     tell = teller_of_command(planned, screen, shown, advise, quiet=args.quiet)
     if shown is not streams:
         tell = with_document(tell, planned.plan, streams, planned.run)
-    return store.start(planned.plan, _console(screen, terminal), how, tell)
+    return store.start(
+        planned.plan, _console(screen, terminal), how, lambda followed: tell(in_options(followed, planned))
+    )
 
 
 def _console(screen: Screen, terminal: TypedKeys | None) -> Console:

@@ -185,7 +185,8 @@ def _saved(
 def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     """Keep the result in the lock beside the job file and return its path."""
     best = tuned.best
-    found = Tune(input_of(plan.job), plan.job.resources.cpus, best.num_workers, best.prefetch_factor, tuned.own_threads)
+    job, own = plan.job, tuned.own_threads
+    found = Tune(input_of(job, tuned=True), job.resources.cpus, best.num_workers, best.prefetch_factor, own)
     return keep_tune(Path(args.job), plan.target, found)
 
 
@@ -233,7 +234,7 @@ def _advice(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace) -> Iter
         yield f"write data_loader.pin_memory: {str(best.pin_memory).lower()} as well; the lock has no place for it"
     if kept.lock is not None:
         same = "" if _is_plain(args) else ", with the same --set"
-        stated = ", ".join(f"{field} ({origin})" for field, origin in _stated(kept.plan.job))
+        stated = ", ".join(f"{field} ({origin})" for field, origin in _stated(kept.plan.job, best.num_workers))
         wins = f"; what is set wins, delete it: {stated}" if stated else ""
         yield f"wrote {kept.lock}: plan, render and up use it for target {kept.plan.target}{same}{wins}"
         return
@@ -241,15 +242,16 @@ def _advice(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace) -> Iter
         typed = f"num_workers: {best.num_workers}" + f", prefetch_factor: {best.prefetch_factor}" * bool(
             best.num_workers
         )
-        lock = "" if any(_stated(kept.plan.job)) else "add --write, or "  # what is stated wins over the lock
+        # What is stated wins over the lock.
+        lock = "" if any(_stated(kept.plan.job, best.num_workers)) else "add --write, or "
         env = ", ".join(f'{name}: "{tuned.own_threads}"' for name in MATH)
         threads = f" and `env: {{{env}}}`" if tuned.own_threads is not None else ""
         yield f"keep it: {lock}write `data_loader: {{{typed}}}`{threads} in the job file"
 
 
-def _stated(job: JobSpec) -> Iterator[tuple[str, Origin]]:
+def _stated(job: JobSpec, workers: int) -> Iterator[tuple[str, Origin]]:
     """Yield what the job states itself of what the lock has for the loader that trains, each with its place."""
     trains = job.data_loader.loaders[0]
-    for field in ("num_workers", "prefetch_factor"):
+    for field in ("num_workers", "prefetch_factor") if workers else ("num_workers",):
         if states(job, trains, field):
             yield field, job.origin(job.loader_field(trains.name, field))

@@ -16,10 +16,21 @@ from trainlaunch.units import counted
 ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 
 
-def lower_somewhere(number: int) -> str:
+def _have_somewhere(number: int) -> str:
     """Return how a script gets `number` workers where nobody knows who decides how many it has."""
     where = "where the script sets num_workers (an option, a variable, or the DataLoader call)"
-    return f"let it start at most {counted(number, 'worker')}, {where}"
+    return f"let it start {counted(number, 'worker')} {where}"
+
+
+class WorkersAdvice(NamedTuple):
+    """What to type for another number of workers: so many, or fewer. Asked only where it is told."""
+
+    to_have: Callable[[int], str] = _have_somewhere
+    lower: Callable[[], str] = lambda: "lower num_workers"
+
+
+def _enlarge(_: int) -> str:
+    return "enlarge it by `mount -o remount,size=…` as root"
 
 
 class RunEvent(NamedTuple):
@@ -46,8 +57,8 @@ class Evidence:
     `pids_limit` and `nofile` are the container's own limits, 0 where unknown; `gpus` is how many it was given, None
     where unknown; `look` is what a run that goes on does. For commands to type, `` where unknown: `job` is the file or
     the name of the job, `container` the name of the container, or of the pod in `namespace`, `engine` its program.
-    `lower_workers` says what to type for a smaller number of workers.
-    `has_job` False: there is no job file, and a way out in its fields would be none.
+    `enlarge` says how this machine's /dev/shm has so many bytes more.
+    `has_job` False: there is no job file, and a way out in its fields would be none; `by_run`: it has run's options.
     """
 
     exit_code: int | None
@@ -78,11 +89,13 @@ class Evidence:
     image: str = ""
     job: str = ""
     has_job: bool = True
+    by_run: bool = False
     container: str = ""
     namespace: str = ""
     engine: str = "docker"
     look: ContainerSnapshot | None = None
-    lower_workers: Callable[[int], str] = lower_somewhere
+    workers: WorkersAdvice = field(default_factory=WorkersAdvice)
+    enlarge: Callable[[int], str] = _enlarge
 
     @property
     def where(self) -> Target:

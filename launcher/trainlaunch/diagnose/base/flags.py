@@ -50,6 +50,7 @@ _ANYWHERE = _compiled(
     (r"data_loader\.(num_workers|pin_memory|timeout|multiprocessing_context) (\w{1,20})", r"\1=\2"),
     (r"use data_loader\.sharing_strategy file_descriptor", "use set_sharing_strategy('file_descriptor')"),
     (r"data_loader\.", "DataLoader's "),
+    (r"\(the torchrun block, or (`[^`]{1,80}`)\)", r"(\1)"),
     (r"set torchrun\.rdzv_port to a free port", "take a free port"),
     (r"let torchrun\.nproc_per_node be the number of GPUs \(or write \{nproc_per_node\} in command\)",
      "let `--nproc-per-node` be the number of GPUs"),
@@ -119,9 +120,19 @@ _POD = _compiled(
 )  # fmt: skip
 
 
-def without_fields(diagnosis: Diagnosis, target: str) -> Diagnosis:
-    """Return a diagnosis whose way out names no field of a job file."""
-    table = _POD if target == KUBERNETES.name else _ENGINE
+_RUN = _compiled(
+    (rf"set shm_size to {_SIZE} and resources\.memory to at least {_SIZE}", r"add `--set shm_size=\1 --memory \2`"),
+    (rf"set shm_size to {_SIZE}", r"add `--set shm_size=\1`"),
+    (rf"set resources\.memory to {_SIZE}", r"add `--memory \1`"),
+    (r"set resources\.memory, or lower", "raise `--memory`, or lower"),
+    (r"set ulimits: (\{\w{1,10}: -?\d{1,9}\})", r"add `--set 'ulimits=\1'`"),
+    (r"\bresources\.(gpus|cpus|memory)", r"`--\1`"),
+)
+
+
+def without_fields(diagnosis: Diagnosis, target: str, *, by_run: bool = False) -> Diagnosis:
+    """Return a diagnosis whose way out names no field of a job file; `by_run`: it names options of `run`."""
+    table = _RUN if by_run else _POD if target == KUBERNETES.name else _ENGINE
     fix = diagnosis.fix
     for pattern, told in (*_ANYWHERE, *table):
         fix = pattern.sub(told, fix)

@@ -7,7 +7,7 @@ import re
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.targets import KUBERNETES
-from trainlaunch.units import GIB, MIB, format_size, human_size, round_up
+from trainlaunch.units import GIB, MIB, format_size, human_size, needed_size, round_up
 
 MIN_SHARE = MIB  # bytes of /dev/shm that a sentence about memory names; the health check's own file is a page
 
@@ -41,22 +41,18 @@ def memory_story(evidence: Evidence) -> str:
 def more_memory(evidence: Evidence) -> str:
     """Return what to type so that the memory limit is large enough; a larger /dev/shm would make it worse."""
     if not evidence.where.enforces_limits:
-        return "lower num_workers, prefetch_factor or batch_size, or end what else uses this host's memory"
+        return f"{fewer(evidence)}, or end what else uses this host's memory"
+    lower = f"{evidence.workers.lower()} or prefetch_factor; a larger shm_size alone makes it worse"
     if not evidence.memory:
-        return "set resources.memory, or lower num_workers or prefetch_factor; a larger shm_size alone makes it worse"
+        return f"set resources.memory, or {lower}"
     shm = evidence.shm_size if evidence.private_shm else 0
     wanted = evidence.memory + shm if shm >= evidence.memory else round_up(evidence.memory + evidence.memory // 2, GIB)
-    return (
-        f"set resources.memory to {format_size(wanted)}, or lower num_workers or prefetch_factor; "
-        "a larger shm_size alone makes it worse"
-    )
+    return f"set resources.memory to {format_size(wanted)}, or {lower}"
 
 
 def fewer(evidence: Evidence) -> str:
     """Return how a job needs less memory, in the words of what it was started by."""
-    return (
-        "lower num_workers, prefetch_factor or batch_size" if evidence.job else "use fewer workers or smaller batches"
-    )
+    return f"{evidence.workers.lower()}, prefetch_factor or batch_size"
 
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
@@ -65,10 +61,10 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 def larger_shm(evidence: Evidence) -> str:
     """Return what to type so that /dev/shm is large enough."""
     if not evidence.where.private_shm:
-        need = format_size(round_up(max(evidence.planned.need or 0, GIB), GIB))
+        need = round_up(max(evidence.planned.need or 0, GIB), GIB)
         return (
-            "remove what dead jobs left in /dev/shm (`ls -l /dev/shm`), lower num_workers, or enlarge it by "
-            f"`mount -o remount,size=…` as root, so that {need} are free beside what others use"
+            f"remove what dead jobs left in /dev/shm (`ls -l /dev/shm`), {evidence.workers.lower()}, or "
+            f"{evidence.enlarge(need)}, so that {format_size(need)} are free beside what others use"
         )
     if evidence.ipc_mode == "host":
         return "remove what dead jobs left in the host's /dev/shm (`ls -l /dev/shm`), then give shm_size, not ipc host"
@@ -86,7 +82,7 @@ def _to_state(planned: Planned) -> str:
     if planned.need is None:
         return "correct data_loader.sample so that trainlaunch computes it"
     return (
-        f"set what the planned {human_size(planned.need)} leave out: every loader of the script "
+        f"set what the planned {needed_size(planned.need)} leave out: every loader of the script "
         "(data_loader.loaders), batches_held, whole storages where a batch has views (docs/frameworks.md)"
     )
 

@@ -18,6 +18,7 @@ from trainlaunch.diagnose.base.container_snapshot import (
     waits_for_batch,
     was_forked,
 )
+from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.units import counted
 
@@ -76,7 +77,7 @@ def _slow_loading_live(case: Case, look: ContainerSnapshot) -> Told | None:
         if stuck:
             return _stuck(look, max(stuck, key=slept))
         if not any(is_idle(each) for each in workers) and all(each.busy < GPU_WAITS for each in look.gpus):
-            return _slow(look, workers, main)
+            return _slow(case, look, workers, main)
     return None
 
 
@@ -90,14 +91,14 @@ def _stuck(look: ContainerSnapshot, worker: Process) -> Told:
     )
 
 
-def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) -> Told | None:
+def _slow(case: Case, look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) -> Told | None:
     used = sum(each.cpu or 0 for each in workers)
     starved = sum(each.starved or 0 for each in workers)
     most = min(len(workers), look.cpus or len(workers))
     if used + starved < BUSY * most and (not main.stack or any("futex" in each.kernel for each in workers)):
         return None
     idle = f", GPU idle {100 - sum(each.busy for each in look.gpus) / len(look.gpus):.0f} %" if look.gpus else ""
-    fix, sure = _more(look, workers), LIKELY
+    fix, sure = _more(case.evidence, look, workers), LIKELY
     if used >= BUSY * most:
         what = "loading is the limit"
     elif used + starved >= BUSY * most:
@@ -105,7 +106,7 @@ def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) 
         fix = "raise resources.cpus, or end what else uses these CPUs; more workers would not help"
     else:
         what, sure = "they wait too, for their storage most often", POSSIBLE
-        fix = f"try num_workers {2 * len(workers)}, or faster storage"
+        fix = f"try more: {case.evidence.workers.to_have(2 * len(workers))}; or faster storage"
     seen = EvidenceLine(
         "machine",
         0,
@@ -119,13 +120,13 @@ def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) 
     )
 
 
-def _more(look: ContainerSnapshot, workers: tuple[Process, ...]) -> str:
+def _more(evidence: Evidence, look: ContainerSnapshot, workers: tuple[Process, ...]) -> str:
     """Return how many workers to try, as many as would keep the GPU busy and have a CPU each."""
     share = min((each.busy / 100 for each in look.gpus), default=0.5)
     wanted = math.ceil(len(workers) / max(share, MIN_GPU))
     fits = min(wanted, int(look.cpus / max(len(look.mains), 1))) if look.cpus else wanted
     every = "raise resources.cpus (the workers use all there are), then num_workers; or make __getitem__ cheaper"
-    return f"try num_workers {fits}" if fits > len(workers) else every
+    return f"try more: {evidence.workers.to_have(fits)}" if fits > len(workers) else every
 
 
 _LENGTH = LogPattern("Length of IterableDataset", r"Length of IterableDataset .* was reported to be \d+", beside=True)

@@ -243,7 +243,7 @@ def _oversubscription(case: Case) -> Told | None:
     return Told(
         f"{counted(workers, 'DataLoader worker')} on {counted(cpus, 'CPU')}",
         seen(hit),
-        f"{case.evidence.lower_workers(int(cpus))}, or give it more CPUs (resources.cpus)",
+        f"{case.evidence.workers.to_have(int(cpus))}, or give it more CPUs (resources.cpus)",
         sure,
     )
 

@@ -26,12 +26,14 @@ from trainlaunch.rules.sources.training_commands import (
 from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
 from trainlaunch.script.script_facts import Option
 
+_ENDS_A_PARSER = frozenset({"-h", "--help", "--version"})
+
 
 @plan_rule("TL215", Severity.ERROR)
 def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
     """The script's own parser would end it; its text is read where the job mounts it."""
     facts, words = script_facts(plan.job), arguments_of(plan.job)
-    if facts is None or words is None:
+    if facts is None or words is None or not _ENDS_A_PARSER.isdisjoint(words):
         return
     lacking = [each for each in facts.required if each.flag and not _given(each, words)]
     positional = [each for each in facts.required if not each.flag]

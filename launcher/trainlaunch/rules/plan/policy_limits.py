@@ -13,7 +13,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.shared_memory import WHEN_FULL
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.rules.plan.job_demands import refused_demands
-from trainlaunch.units import format_cpus, format_duration, format_size, human_size
+from trainlaunch.units import format_cpus, format_duration, format_size, needed_size
 
 
 @plan_rule("TL140", Severity.ERROR)
@@ -72,12 +72,12 @@ def _shm_size(job: JobSpec, shm: SharedMemory) -> Iterator[Problem]:
         if job.shm_size > most.value:
             yield _above(job, "shm_size", "shm_size", (job.shm_size, most), format_size)
     elif shm.need > shm.size.value:
-        from trainlaunch.rules.sources.deciding_workers import fewer_workers  # which reads the script
+        from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
 
         workers = shm.most_workers
-        fewer = f"{fewer_workers(job, workers)} or batch_size" if workers else "lower shm_extra"
+        fewer = f"{deciding_workers(job).lower(workers)} or batch_size" if workers else "lower shm_extra"
         yield Problem(
-            f"the DataLoaders need {human_size(shm.need)} of /dev/shm, and the policy's max.shm_size is "
+            f"the job needs {needed_size(shm.need)} of /dev/shm, and the policy's max.shm_size is "
             f"{format_size(most.value)} ({_place(most.span)})",
             f"{fewer}, or raise max.shm_size in {_place(most.span)}",
             WHEN_FULL,

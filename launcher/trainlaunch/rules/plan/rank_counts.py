@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.job.spec import JobSpec
@@ -12,6 +13,9 @@ from trainlaunch.plan.lock_overrides import fresh_tune
 from trainlaunch.plan.workers_and_threads import shares_cpus, whole_cpus
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import counted
+
+if TYPE_CHECKING:
+    from trainlaunch.rules.sources.deciding_workers import WorkersDecision
 
 _CROWDED = 2  # workers for each CPU: those of one loader are often idle while another one runs
 PREFETCH = "{prefetch_factor}"
@@ -87,14 +91,21 @@ def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
         who, most, way_out = f"{who}alive together)", cpus // (ranks * loaders), ", or loaders_run: in_turn if they do"
     else:
         return
-    from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
-
+    decision, tune = _decision(plan), fresh_tune(plan.job)
+    most = max(1, most) if tune is None else tune.num_workers
+    way_out = f"{', or delete it' * (decision.kind == 'plan')}{way_out}"
     yield Problem(
         f"{who} exceed resources.cpus {stated / 1000:g}",
-        f"{deciding_workers(plan.job).lower_to(max(1, most))}{way_out}",
+        f"{decision.to_have(most)}{way_out}",
         "workers beyond the CPUs only take turns, and each costs memory",
         "data_loader.num_workers",
     )
+
+
+def _decision(plan: LaunchPlan) -> WorkersDecision:
+    from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
+
+    return deciding_workers(plan.job)
 
 
 def _measured(plan: LaunchPlan) -> bool:
@@ -110,7 +121,7 @@ def prefetch_without_workers(plan: LaunchPlan) -> Iterator[Problem]:
     if not plan.shm.workers and any(each.endswith(PREFETCH) for each in plan.job.command or ()):
         yield Problem(
             f"the command passes {PREFETCH}, but num_workers is 0",
-            "set data_loader.num_workers to 1 or more, or drop the argument",
+            f"{_decision(plan).to_have(1)}, or drop the argument",
             "torch refuses a prefetch_factor without workers",
             "command",
         )

@@ -14,7 +14,7 @@ from trainlaunch.plan.shared_memory import WHEN_FULL, WorkerNumbers, container_n
 from trainlaunch.plan.shm_extra import surroundings
 from trainlaunch.plan.workers_and_threads import allowed_workers
 from trainlaunch.rules.base.rule import Problem, plan_rule
-from trainlaunch.units import MIB, counted, format_size, human_size, round_up
+from trainlaunch.units import MIB, counted, format_size, human_size, needed_size, round_up
 
 MAX_SIZE_BYTES = 2**60
 
@@ -33,7 +33,7 @@ def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
     allowed = allowed_workers(job, ranks).value
     fitting, all_of_them = (size_for_all_epochs(job, ranks, WorkerNumbers(count)) for count in (1, allowed))
     yield Problem(
-        f"shm_size {format_size(job.shm_size)} is too small for one worker: {human_size(one)} required",
+        f"shm_size {format_size(job.shm_size)} is too small for one worker: {needed_size(one)} required",
         f"set shm_size to {format_size(round_up(all_of_them, MIB))} ({counted(allowed, 'worker')}), or at least "
         f"{format_size(round_up(fitting, MIB))} (one worker), or delete it",
         "each worker keeps prefetch_factor batches in /dev/shm, besides those that the training loop uses",
@@ -45,16 +45,17 @@ def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
 def need_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
     """The need is over what any machine has, or over the job's own limit."""
     shm, limit = plan.shm, plan.memory.limit
+    told = f"the job's one-epoch peak of /dev/shm is {needed_size(shm.need)}"
     if shm.size.value > MAX_SIZE_BYTES:
         yield Problem(
-            f"the DataLoaders need {human_size(shm.need)} of /dev/shm, {human_size(MAX_SIZE_BYTES)} can be asked for",
+            f"{told}, {human_size(MAX_SIZE_BYTES)} can be asked for",
             "correct data_loader.sample and batch_size: a shape has no batch in it",
             "engines and clusters count bytes in 64 bits, and take more for a negative number",
             "data_loader",
         )
     if limit is not None and shm.need >= limit:
         yield Problem(
-            f"the DataLoaders need {human_size(shm.need)} of /dev/shm, resources.memory is {format_size(limit)}",
+            f"{told}, resources.memory is {format_size(limit)}",
             f"set resources.memory to {format_size(enough_memory(plan))}, or {_fewer_workers(plan)} or batch_size",
             CHARGED,
             "resources.memory",
@@ -90,7 +91,7 @@ def shm_size_below_need(plan: LaunchPlan) -> Iterator[Problem]:
     job, shm = plan.job, plan.shm
     if shm.size.value >= shm.need or job.shm_size is None:
         return
-    size, need = format_size(shm.size.value), human_size(shm.need)
+    size, need = format_size(shm.size.value), needed_size(shm.need)
     yield Problem(
         f"shm_size {size} is below the one-epoch peak of the DataLoaders, {need}",
         f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, or delete it",
@@ -115,7 +116,7 @@ def shm_size_for_one_epoch(plan: LaunchPlan) -> Iterator[Problem]:
         why = "the job may fail once the second loader starts: the first loop still references its last batch"
         why += ", and under fork the workers inherit it" * (job.data_loader.multiprocessing_context == "fork")
     yield Problem(
-        f"shm_size {format_size(shm.size.value)} is too small {short}: {human_size(shm.multi_epoch)} required",
+        f"shm_size {format_size(shm.size.value)} is too small {short}: {needed_size(shm.multi_epoch)} required",
         fix,
         why,
         "shm_size",
@@ -130,7 +131,7 @@ def working_set_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
         return
     fewer = f", or {_fewer_workers(plan)}" if shm.workers else ""
     taken = f"estimated process memory, {human_size(memory.working_set.value)},"
-    taken = f"{taken} and /dev/shm, {human_size(shm.need)}, exceed" if shm.need else f"{taken} exceeds"
+    taken = f"{taken} and /dev/shm, {needed_size(shm.need)}, exceed" if shm.need else f"{taken} exceeds"
     yield Problem(
         f"{taken} resources.memory {format_size(memory.limit)}",
         f"set resources.memory to {format_size(enough_memory(plan))}{fewer}",
@@ -162,19 +163,28 @@ def shm_owner_unnamed(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL209", Severity.INFO)
 def shm_unsized(plan: LaunchPlan) -> Iterator[Problem]:
-    """The size is a cap and no need."""
-    if plan.shm.unsized:
+    """The size is a cap and no need; a script that gets no workers has none."""
+    if plan.shm.unsized and (plan.shm.most_workers or not _runs_no_worker(plan)):
         size = human_size(plan.shm.size.value)
+        serves = any(map(is_vllm, surroundings(plan.job, plan.ranks.value).commands))
         yield Problem(
             f"/dev/shm size unknown (data_loader has no sample); using {size}",
-            f"run `{measuring_command('probe', plan.job)}` to measure it, or set data_loader.sample",
+            "write data_loader: none, since vLLM serves without a DataLoader"
+            if serves
+            else f"run `{measuring_command('probe', plan.job)}` to measure it, or set data_loader.sample",
             "the size follows from workers × prefetch_factor × the bytes of one batch; unused space costs nothing",
             "data_loader.sample",
             plan.job.span("data_loader"),
         )
 
 
-def _fewer_workers(plan: LaunchPlan) -> str:
-    from trainlaunch.rules.sources.deciding_workers import fewer_workers  # which reads the script
+def _runs_no_worker(plan: LaunchPlan) -> bool:
+    from trainlaunch.rules.sources.deciding_workers import runs_no_worker  # which reads the script
 
-    return fewer_workers(plan.job, plan.shm.most_workers)
+    return runs_no_worker(plan)
+
+
+def _fewer_workers(plan: LaunchPlan) -> str:
+    from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
+
+    return deciding_workers(plan.job).lower(plan.shm.most_workers)

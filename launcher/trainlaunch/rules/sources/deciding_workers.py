@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.errors import UsageError
 from trainlaunch.job.command_script import command_script, job_commands, script_on_this_machine
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.tokens import token_of
 from trainlaunch.plan.instrumentation import INJECTED, OVERRIDING
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import fresh_probe
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.training_commands import (
@@ -24,7 +24,7 @@ from trainlaunch.rules.sources.training_commands import (
     OVERRIDE_OF_WORKERS,
     VARIABLES_OF_WORKERS,
 )
-from trainlaunch.script.read_script import read_script
+from trainlaunch.script.read_script import known_facts
 from trainlaunch.script.script_facts import (
     AUTO,
     KNOWN,
@@ -56,19 +56,25 @@ class WorkersDecision(NamedTuple):
     number: int | None = None
     passed: bool = False
 
-    def lower_to(self, number: int) -> str:
+    def to_have(self, number: int) -> str:
         """Return what to type so that the script has `number` workers."""
         field = f"set data_loader.num_workers to {number}"
         add = "write" if self.passed else "add"
         return {
-            "plan": f"{field}, or delete it",
+            "plan": field,
             "option": f"{add} {self.name}{number} in command, and {field}",
             "override": f"{add} {self.name}{number} in command, and {field}",
             "variable": f'{add} {self.name}: "{number}" in env, and {field}',
-            "constant": f"write {self._assignment(number)} at {self.place} and {field}, or add "
-            "data_loader.inject: force",
-            "library": f"write num_workers={number} at {self.place}, or add data_loader.inject: num_workers",
-        }.get(self.kind, f"lower it to {number} where the script sets it, and {field}")
+            "constant": f"{field}, and write {self._assignment(number)} at {self.place} or data_loader.inject: force",
+            "library": f"{field}, and write num_workers={number} at {self.place} or data_loader.inject: num_workers",
+        }.get(self.kind, f"{field}, and let the script start {number} where it sets its DataLoader's num_workers")
+
+    def lower(self, now: int | None = None) -> str:
+        """Return how the script gets fewer workers than it has `now`, as the first half of an advice."""
+        if self.kind in {"plan", "unknown"}:
+            return "lower data_loader.num_workers" + (f" (now {now})" if now is not None else "")
+        workers = "num_workers" if now is None else f"the {now} workers"
+        return f"lower {workers} in the script and in data_loader.num_workers ({self.words})"
 
     def _assignment(self, number: int) -> str:
         """Return a number of workers as it stands in a script, or in another file whose key nobody need know."""
@@ -117,12 +123,9 @@ def deciding_workers(job: JobSpec) -> WorkersDecision:
     return next((each for each in every if each.kind != "plan"), every[0] if every else UNKNOWN)
 
 
-def fewer_workers(job: JobSpec, now: int) -> str:
-    """Return how a job gets fewer workers than it has `now`, as the first half of an advice."""
-    decision = deciding_workers(job)
-    if decision.kind in {"plan", "unknown"}:
-        return f"lower data_loader.num_workers (now {now})"
-    return f"lower the {now} workers in the script and in data_loader.num_workers ({decision.words})"
+def runs_no_worker(plan: LaunchPlan) -> bool:
+    """Whether the script takes the planned number of workers, and that is 0: no batch passes through /dev/shm."""
+    return not plan.shm.most_workers and deciding_workers(plan.job).kind == "plan"
 
 
 def workers_decisions(job: JobSpec, facts: ScriptFacts | None = None) -> tuple[WorkersDecision, ...]:
@@ -146,12 +149,7 @@ def script_facts(job: JobSpec) -> ScriptFacts | None:
     return _read(path)
 
 
-@functools.lru_cache(maxsize=4)
-def _read(path: Path) -> ScriptFacts | None:
-    try:
-        return read_script(path)
-    except UsageError:
-        return None
+_read = functools.lru_cache(maxsize=4)(known_facts)
 
 
 def arguments_of(job: JobSpec) -> tuple[str, ...] | None:

@@ -16,12 +16,14 @@ from trainlaunch.run.base.backend import Backend, ContainerInfo
 from trainlaunch.run.base.clock import SECOND, nanoseconds
 from trainlaunch.run.base.log_position import LogPart, position_of
 from trainlaunch.run.base.multi_node import deciding
+from trainlaunch.run.base.shm_place import way_to_have_more
 from trainlaunch.run.base.shm_reading import read_from_health
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.diagnose.base.log_facts import LogFacts
     from trainlaunch.job.spec import JobSpec
+    from trainlaunch.rules.sources.deciding_workers import WorkersDecision
 
 TAIL_BYTES = 64 * 1024
 
@@ -66,18 +68,21 @@ def evidence_of(
         planned=container.planned,
         container=container.name,
         engine=container.engine,
+        enlarge=way_to_have_more,
     )
 
 
 def with_job(evidence: Evidence, job: JobSpec) -> Evidence:
     """Return evidence whose advice on workers names who decides their number in this job."""
 
-    def lower(number: int) -> str:
+    from trainlaunch.diagnose.base.evidence import WorkersAdvice
+
+    def decision() -> WorkersDecision:
         from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
 
-        return deciding_workers(job).lower_to(number)
+        return deciding_workers(job)
 
-    return replace(evidence, lower_workers=lower)
+    return replace(evidence, workers=WorkersAdvice(lambda n: decision().to_have(n), lambda: decision().lower()))
 
 
 def without_secrets(evidence: Evidence, redact: Callable[[str], str]) -> Evidence:

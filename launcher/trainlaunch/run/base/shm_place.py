@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from trainlaunch.units import GIB, MIB, round_up
+
 _OF_ENGINES = ("/.dockerenv", "/run/.containerenv")
 
 
@@ -22,6 +24,15 @@ def way_to_enlarge(mib: int, env: Mapping[str, str] = os.environ, root: Path = P
         root_runs = f"`mount -o remount,size={mib}m /dev/shm`"
         return f"take fewer tasks for each node, or ask who runs the cluster for {root_runs} on its nodes"
     return f"run `mount -o remount,size={mib}m /dev/shm` as root"
+
+
+def way_to_have_more(more: int) -> str:
+    """Return what to type so that this machine's /dev/shm has so many bytes beside those that it has."""
+    try:
+        found = os.statvfs("/dev/shm")
+    except OSError:
+        return way_to_enlarge(more // MIB)
+    return way_to_enlarge(round_up(found.f_blocks * found.f_frsize + more, GIB) // MIB)
 
 
 def _is_container(root: Path) -> bool:

@@ -218,7 +218,8 @@ def _nothing_to_size(peak: Peak) -> str:
 
 
 def _to_paste(planned: Planned, peak: Peak, queued: int, batch: int) -> str:
-    ran = "" if peak.workers is None else f" of {counted(peak.workers, 'worker')}"
+    counts = None if peak.workers is None else min(peak.workers, planned.processes or peak.workers)
+    ran = "" if counts is None else f" of {counted(counts, 'worker')}"
     largest = f", its largest storage was {human_size(peak.largest)}" if peak.largest else ""
     workers = f"  num_workers: {_each(peak.workers)}\n" if planned.processes == 0 and peak.workers else ""
     return (

@@ -12,6 +12,7 @@ from trainlaunch.plan.instrumentation import LOOK_SECONDS, WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.plan.shared_memory import PAGE
+from trainlaunch.plan.shm_sum_text import need_words
 from trainlaunch.run.base.backend import ContainerInfo, Peak, Say, ShmReading
 from trainlaunch.run.base.clock import clock
 from trainlaunch.run.base.followed_log import Log
@@ -168,7 +169,7 @@ class ShmWatch:
             self._more_said = True
             self._say(
                 f"found {counted(reading.workers, 'DataLoader worker')}, planned {planned}: /dev/shm may be "
-                f"too small for them; {self._decision().take_planned()}, or set data_loader.num_workers as it is"
+                f"too small for them; {self._way_to_planned()}set data_loader.num_workers as it is"
             )
         self._last_workers = reading.workers
 
@@ -198,7 +199,7 @@ class ShmWatch:
         return reading.size > 0 and reading.size - reading.used < max(PAGE, largest)
 
     def _filled(self, reading: ShmReading) -> str:
-        against = "" if self._plan.shm.unsized else f", the plan needs {human_size(self._plan.shm.need)}"
+        against = "" if self._plan.shm.unsized else f", {need_words(self._plan.shm)}"
         return f"{human_size(reading.used)} of {human_size(reading.size)} used{against}"
 
     def _way_out(self, reading: ShmReading) -> str:
@@ -208,7 +209,7 @@ class ShmWatch:
         plan = self._plan
         if not TARGETS[plan.target].private_shm:
             enlarge = way_to_enlarge(round_up(max(2 * reading.size, plan.shm.need), GIB) // MIB)
-            return f"end what else uses it, lower num_workers, or {enlarge}"
+            return f"end what else uses it, {self._decision().lower()}, or {enlarge}"
         planned = Planned(need=plan.shm.need, unsized=plan.shm.unsized)
         evidence = Evidence(None, shm_size=reading.size, memory=plan.memory, target=plan.target, planned=planned)
         return larger_shm(evidence)
@@ -218,14 +219,18 @@ class ShmWatch:
         planned = self._plan.processes(self.log.num_workers)
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
-        decision = self._decision()
-        way = decision.take_planned()
-        if self._plan.injects:
-            way = "the lines about `num_workers` above say which DataLoader was left alone, and why"
-        elif not way or (decision.number or 0) >= self._plan.shm.most_workers:
+        decision, way = self._decision(), self._way_to_planned()
+        if not way or ((decision.number or 0) >= self._plan.shm.most_workers and not self._plan.injects):
             return ""  # the script has as many: loops too short to be seen, or another loader's turn
         seen = f"saw at most {counted(self.most_workers, 'DataLoader worker')}, planned {planned}: {way}"
-        return f"{seen}, or set data_loader.num_workers as it is"
+        return f"{seen}set data_loader.num_workers as it is"
+
+    def _way_to_planned(self) -> str:
+        """Return what gives the script the planned workers, before an alternative; empty where it has them by rule."""
+        if self._plan.injects:
+            return "the lines about `num_workers` above say which DataLoader was left alone, and why, or "
+        way = self._decision().take_planned()
+        return f"{way}, or " if way else ""
 
     def _decision(self) -> WorkersDecision:
         from trainlaunch.rules.sources.deciding_workers import UNKNOWN, deciding_workers  # which reads the script

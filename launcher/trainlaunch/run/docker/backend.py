@@ -68,7 +68,6 @@ class DockerBackend(ContainerStreams):
         self._hears_aliens = say
         self._was_away = False
         self._serves = False
-        self._info: Mapping[str, Any] = {}
 
     def serve(self, terminal: TypedKeys | None) -> None:
         """Give the next container the caller's own user, and in front the caller's terminal or stdin."""
@@ -88,8 +87,7 @@ class DockerBackend(ContainerStreams):
 
     def _check_host(self, plan: LaunchPlan, say: Say) -> None:
         self._say = say
-        with self.engine.attempting("read the engine's info") as client:
-            info = self._info = client.info()
+        info = self.engine.info
         local = shares_this_host(info, self.engine.endpoint.socket_path)
         findings = (*host_findings(plan, info, local=local), *volume_findings(plan, self.engine))
         if findings:
@@ -100,7 +98,7 @@ class DockerBackend(ContainerStreams):
         body = create_body(plan, run=run, attempt=attempt)
         if self._serves:
             join_caller(body, self._terminal)
-            keep_caller(body, self._info, os.getgroups() if os.getuid() else (), podman=self.engine.is_podman)
+            keep_caller(body, self.engine.info, os.getgroups() if os.getuid() else (), podman=self.engine.is_podman)
         for _ in range(NAME_TRIES):
             created = self._created(plan, body)
             if created is not None:  # mostly nothing holds the name, and nobody need ask

@@ -7,6 +7,7 @@ CLI; TRAINLAUNCH_ENGINE=podman.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 import shlex
@@ -15,7 +16,7 @@ import socket
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,13 @@ class Engine:
             client = self._local.client = self._connect()
             self._opened.add(client)
         return client
+
+    @functools.cached_property
+    def info(self) -> Mapping[str, Any]:
+        """What the engine says of itself and its host, asked once. Raises TargetUnavailable."""
+        with self.attempting("read the engine's info") as client:
+            found: Mapping[str, Any] = client.info()
+        return found
 
     def close(self) -> None:
         """Close the connections of all threads, and end a Podman service that was started for them."""

@@ -80,8 +80,7 @@ def image_of_command(engine: Engine, image: str, say: Say) -> CommandImage:
     if found is None:
         _pull(engine, image, None, say)
         found = inspect_image(engine, image)
-    with engine.attempting("read the engine's info") as client:
-        info = client.info()
+    info = engine.info
     config = (found or {}).get("Config") or {}
     entrypoint = tuple(config.get("Entrypoint") or ())
     return CommandImage(

@@ -39,7 +39,7 @@ from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of
 from trainlaunch.run.kubernetes.results import DEADLINE_EXCEEDED, Result, exit_code_of, is_overdue, state_now
 from trainlaunch.run.kubernetes.runs import ClusterRun, pod_now, pods_of_run
 from trainlaunch.targets import KUBERNETES
-from trainlaunch.units import age, human_size
+from trainlaunch.units import age, human_size, needed_size
 
 
 def evidence_of_ended(cluster: Cluster, end: End, say: Say) -> Evidence:
@@ -268,7 +268,7 @@ def _shm(read: _PodShm) -> str:
     parts = [f"used {human_size(reading.used)}", f"peak {human_size(reading.peak)}"]
     parts.append(f"size {human_size(reading.size)}" if reading.size else "size unlimited")
     if planned.need is not None and not planned.unsized:
-        parts.append(f"the plan needs {human_size(planned.need)}")
+        parts.append(f"one-epoch peak {needed_size(planned.need)}")
     if reading.workers is not None:
         parts.append(f"workers {reading.workers} of {'unknown' if planned.processes is None else planned.processes}")
     return ", ".join(parts)

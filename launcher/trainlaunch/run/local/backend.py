@@ -36,7 +36,7 @@ from trainlaunch.run.local.processes import (
     run_id,
     send,
 )
-from trainlaunch.run.local.record import Facts, describe, described, identities, run_pids, state_of
+from trainlaunch.run.local.record import Facts, describe, described, folders_described, identities, run_pids, state_of
 from trainlaunch.run.local.refusals import name_taken, not_ours, not_started
 from trainlaunch.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
 
@@ -187,7 +187,9 @@ class LocalBackend:
 
     def expiring(self) -> tuple[ContainerInfo, ...]:
         """Look through all: they are files."""
-        return tuple(each for each in self.listed() if each.ttl is not None)
+        refuse_alien_state(self._root)
+        some = folders_described(self._folders(), lambda known: known.get("ttl") is not None)
+        return tuple(filter(None, map(self._usable, some)))
 
     def runs(self, job: str | None = None, run: str | None = None) -> tuple[ContainerInfo, ...]:
         """Return the runs of this host, newest first; one that can't be used is said and left out."""
@@ -274,7 +276,8 @@ class LocalBackend:
             return None
 
     def _holder(self, name: str) -> ContainerInfo | None:
-        return next((each for each in map(self._usable, self._folders()) if each and each.name == name), None)
+        named = folders_described(self._folders(), lambda known: known.get("name") == name)
+        return next(filter(None, map(self._usable, named)), None)
 
     def _move_away(self, holder: ContainerInfo) -> None:
         folder = self._folder(holder.id)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -81,6 +82,15 @@ def described(folder: RunFolder) -> Facts | None:
     """Return how to stop a run; None where it is gone. Raises UnusableState."""
     known = folder.description()
     return None if known is None else Facts(known["stop_signal"], known["grace"])
+
+
+def folders_described(folders: Iterable[RunFolder], holds: Callable[[dict[str, Any]], bool]) -> Iterator[RunFolder]:
+    """Yield those of whose description something holds, or that can't be used: of others no more is read."""
+    for folder in folders:
+        with contextlib.suppress(UnusableState):
+            if not holds(folder.description() or {}):
+                continue
+        yield folder
 
 
 def state_of(folder: RunFolder, *, health: bool = False) -> ContainerInfo | None:

@@ -10,7 +10,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.shared_memory import WHEN_FULL
 from trainlaunch.run.base.shm_place import way_to_enlarge
 from trainlaunch.run.base.shm_reading import SHM
-from trainlaunch.units import MIB, counted, human_size, round_up
+from trainlaunch.units import MIB, counted, human_size, needed_size, round_up
 
 TOO_SMALL = "TL517"
 
@@ -24,12 +24,14 @@ def shm_findings(plan: LaunchPlan, tasks: int = 1) -> Iterator[Diagnostic]:
     size, need = found.f_blocks * found.f_frsize, plan.shm.need * tasks
     if plan.shm.unsized or not size or size >= need:
         return
+    from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
+
     mib = round_up(max(need, plan.shm.size.value * tasks), MIB) // MIB
     each = f" for each of {counted(tasks, 'task')} here" * (tasks > 1)
     yield Diagnostic(
         TOO_SMALL,
-        f"/dev/shm has {human_size(size)}, and the job needs {human_size(plan.shm.need)}{each}",
-        f"{way_to_enlarge(mib)}; or lower num_workers, prefetch_factor or batch_size",
+        f"/dev/shm has {human_size(size)}, and the job's one-epoch peak is {needed_size(plan.shm.need)}{each}",
+        f"{way_to_enlarge(mib)}; or {deciding_workers(plan.job).lower()}, prefetch_factor or batch_size",
         why=f"DataLoader workers pass batches through it; {WHEN_FULL}",
         span=plan.job.span("data_loader"),
     )

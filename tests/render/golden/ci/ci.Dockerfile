@@ -88,11 +88,11 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \ntl_name='' tl_ranks=1 tl_nodes=1 tl_workers=0 tl_stated='' tl_tuned='' tl_gpus='' tl_files=0 tl_memory='' tl_home=''\
 \ntl_need='' tl_size='' tl_first='' tl_every='' tl_without='' tl_unsized=0 tl_asks='' tl_shared='' tl_signal=''\
 \ntl_batch='' tl_prefetch=2 tl_persistent=0 tl_timeout=0 tl_pin=0 tl_inject='' tl_filled='' tl_script='' tl_restarts=''\
-\ntl_written='' tl_paths='' tl_read='' tl_disks='' tl_saves='' tl_bytes=0 tl_parts='' tl_unpack='' tl_inside=''\
+\ntl_written='' tl_paths='' tl_read='' tl_disks='' tl_saves='' tl_bytes=0 tl_parts='' tl_planned=''\
 \ntl_take() { for tl_key; do eval \"tl_${tl_key%%=*}=\\${tl_key#*=}\"; done; } # WORD...: a variable each\
 \neval \"tl_take ${TRAINLAUNCH_PLAN-}\"; unset TRAINLAUNCH_PLAN # what of these differs for this job\
 \ntl_stated=${tl_stated:-$((tl_ranks * tl_workers))}; [ \"$tl_workers\" -gt 0 ] || tl_prefetch=''\
-\nif [ \"$tl_parts\" ]; then tl_unpack=$1; shift; fi\
+\ntl_unpack='' tl_inside=''; if [ \"$tl_parts\" ]; then tl_unpack=$1; shift; fi\
 \ntl_say() { printf 'trainlaunch: %s\\n' \"$1\" >&2; }\
 \ntl_stop() { # CODE SENTENCE\
 \n  tl_say \"preflight stopped ($1): $2\"\
@@ -133,9 +133,10 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \n  tl_stop 78 \"$tl_user can't make files in /dev/shm, and batches are files; mount it writable, mode 1777\"\
 \nfor tl_tmp in \"${TMPDIR:-${TEMP:-${TMP:-/tmp}}}\" /tmp /var/tmp /usr/tmp \"$PWD\" ''; do\
 \n  if [ -z \"$tl_tmp\" ] || tl_makes \"$tl_tmp\"; then break; fi; done\
+\ntl_workers_stop() { if [ \"${tl_planned:-$tl_workers}\" -gt 0 ]; then tl_stop 78 \"$1\"; else tl_say \"warning: $1\"; fi; }\
 \n[ \"${TMPDIR:-$tl_tmp}\" = \"${tl_tmp:-none}\" ] ||\
-\n  tl_stop 78 \"$tl_user can't make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm\"\
-\n[ \"${#tl_tmp}\" -le 75 ] || tl_stop 78 \"TMPDIR is ${#tl_tmp} long, a worker's socket allows 75; set it to /tmp\"\
+\n  tl_workers_stop \"$tl_user can't make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm\"\
+\n[ \"${#tl_tmp}\" -le 75 ] || tl_workers_stop \"TMPDIR is ${#tl_tmp} long, a worker's socket allows 75; set it to /tmp\"\
 \nif [ \"$tl_parts\" ]; then\
 \n  # Python that the job's own processes import: in a folder that this uid made and nobody else can enter.\
 \n  tl_inside=/dev/shm/.trainlaunch${tl_shared:+-${TRAINLAUNCH_RUN_ID:-$tl_name-$tl_host}}\
@@ -150,8 +151,9 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \n[ \"$tl_type\" = tmpfs ] || tl_stop 78 \"/dev/shm is $tl_type, not tmpfs: drop that mount; $tl_fix\"\
 \ntl_mount=$tl_all tl_shm=\"$((tl_all >> 20)) MiB\"\
 \nif [ \"$tl_mount\" -eq 0 ]; then tl_shm=unlimited tl_mount=$tl_size tl_free=4611686018427387904; fi\
-\ntl_least=$((tl_unsized ? tl_size : tl_need)); [ \"$tl_mount\" -ge \"$tl_least\" ] ||\
-\n  tl_stop 78 \"/dev/shm has $tl_shm of the planned $(((tl_least + 1048575) >> 20)) MiB; $tl_fix\"\
+\ntl_least=$((tl_unsized ? tl_size : tl_need)) tl_key=needs; [ \"$tl_unsized\" -eq 0 ] || tl_key='is planned with'\
+\n[ \"$tl_mount\" -ge \"$tl_least\" ] ||\
+\n  tl_stop 78 \"/dev/shm has $tl_shm, the job $tl_key $(((tl_least + 1048575) >> 20)) MiB; $tl_fix\"\
 \n# CPUs by affinity and cpuset, then by the quota, which neither nproc nor Python sees; cgroup v1, then v2.\
 \nwhile read -r tl_key tl_list; do [ \"$tl_key\" != Cpus_allowed_list: ] || break; done </proc/self/status\
 \nIFS=,; for tl_key in ${tl_list:-1-$(grep -c ^processor /proc/cpuinfo)}; do\
@@ -241,8 +243,7 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \ncase ${tl_restarts:+${TRAINLAUNCH_RESTARTS-}} in '' | *[!0-9]* | 0?*) ;;\
 \n*) export TRAINLAUNCH_ATTEMPT=$((TRAINLAUNCH_RESTARTS + 1)) ;; esac\
 \ntl_set() { eval \"export $1=\u005c\"\\${$1-\\$2}\u005c\"\"; } # NAME VALUE\
-\nif [ \"$tl_inject\" != off ]; then\
-\n  # What the job reads; a thread variable that the image or the job sets stays as it is.\
+\nif [ \"$tl_inject\" != off ]; then # what the job reads; a thread variable that the image or the job sets stays as it is\
 \n  export TRAINLAUNCH_NUM_WORKERS=\"$tl_workers\" TRAINLAUNCH_PREFETCH_FACTOR=\"$tl_prefetch\" \u005c\
 \n    TRAINLAUNCH_PIN_MEMORY=\"$tl_pin\" TRAINLAUNCH_SHM_BYTES=\"$tl_mount\"\
 \n  export TRAINLAUNCH_BATCH_SIZE=\"$tl_batch\" TRAINLAUNCH_PERSISTENT_WORKERS=\"$tl_persistent\"\
@@ -263,13 +264,11 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \n# A token ends its argument, alone or after an equals sign. Variables of env stand in front as NAME=VALUE meanwhile.\
 \nfor tl_key in $tl_filled; do eval \"set -- \u005c\"$tl_key=\\${$tl_key-}\u005c\" \u005c\"\\$@\u005c\"\"; done\
 \nfor tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esac # that search is slow in long texts\
-\n  case $tl_key in\
-\n    '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;\
-\n    '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;\
-\n    \\{'{num_workers}'\\} | \\{'{prefetch_factor}'\\} | \\{'{batch_size}'\\} | \\{'{nproc_per_node}'\\}) # a literal\
-\n      tl_list=${tl_key#?} tl_list=${tl_list%?} ;;\
-\n    *) tl_list=$tl_key ;;\
-\n  esac; shift; set -- \"$@\" \"${tl_arg%\"$tl_key\"}$tl_list\"; done\
+\n  tl_in=$tl_key; while case $tl_in in \\{\\{*\\}\\}) ;; *) false ;; esac; do tl_in=${tl_in#?} tl_in=${tl_in%?}; done\
+\n  case $tl_in in '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;\
+\n    '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;; *) tl_list=$tl_key tl_in=$tl_key; esac\
+\n  [ \"$tl_in\" = \"$tl_key\" ] || { tl_list=${tl_key#?} tl_list=${tl_list%?}; } # a literal loses a pair of its braces\
+\n  shift; set -- \"$@\" \"${tl_arg%\"$tl_key\"}$tl_list\"; done\
 \nfor tl_key in $tl_filled; do export \"${1?}\"; shift; done\
 \ntl_say \"preflight passed: /dev/shm $tl_shm (${tl_asks:+need }${tl_asks:-needs $tl_needs}), memory $tl_mem, \u005c\
 \n$tl_has CPUs, num_workers $tl_workers\"\
@@ -281,6 +280,7 @@ ENTRYPOINT ["/bin/sh", "-c", "# trainlaunch preflight, the same for every job: p
 \n      if [ \"$tl_parent $tl_key\" = \"$! sh\" ] && [ \"$tl_comm\" != '(tee)' ]; then kill -s \"$1\" \"$tl_pid\"; fi; done\
 \n  } 2>/dev/null\
 \nelse\
+\n  [ \"$tl_shared\" ] || [ ! -t 0 ] || trap '' TSTP # what Ctrl-Z stops nobody in a container would continue\
 \n  if [ $$ -ne 1 ]; then exec \"$@\"; fi\
 \n  # As pid 1 the job would miss signals that it doesn't handle: stay, hand them on, return the job's code.\
 \n  tl_pass() { tl_again=yes; kill -s \"$1\" \"$!\"; } 2>/dev/null\

@@ -149,11 +149,11 @@ set +eufCxv # a SHELLOPTS of the image would end it without a word
 tl_name='' tl_ranks=1 tl_nodes=1 tl_workers=0 tl_stated='' tl_tuned='' tl_gpus='' tl_files=0 tl_memory='' tl_home=''
 tl_need='' tl_size='' tl_first='' tl_every='' tl_without='' tl_unsized=0 tl_asks='' tl_shared='' tl_signal=''
 tl_batch='' tl_prefetch=2 tl_persistent=0 tl_timeout=0 tl_pin=0 tl_inject='' tl_filled='' tl_script='' tl_restarts=''
-tl_written='' tl_paths='' tl_read='' tl_disks='' tl_saves='' tl_bytes=0 tl_parts='' tl_unpack='' tl_inside=''
+tl_written='' tl_paths='' tl_read='' tl_disks='' tl_saves='' tl_bytes=0 tl_parts='' tl_planned=''
 tl_take() { for tl_key; do eval "tl_${tl_key%%=*}=\${tl_key#*=}"; done; } # WORD...: a variable each
 eval "tl_take ${TRAINLAUNCH_PLAN-}"; unset TRAINLAUNCH_PLAN # what of these differs for this job
 tl_stated=${tl_stated:-$((tl_ranks * tl_workers))}; [ "$tl_workers" -gt 0 ] || tl_prefetch=''
-if [ "$tl_parts" ]; then tl_unpack=$1; shift; fi
+tl_unpack='' tl_inside=''; if [ "$tl_parts" ]; then tl_unpack=$1; shift; fi
 tl_say() { printf 'trainlaunch: %s\n' "$1" >&2; }
 tl_stop() { # CODE SENTENCE
   tl_say "preflight stopped ($1): $2"
@@ -194,9 +194,10 @@ tl_makes /dev/shm ||
   tl_stop 78 "$tl_user can't make files in /dev/shm, and batches are files; mount it writable, mode 1777"
 for tl_tmp in "${TMPDIR:-${TEMP:-${TMP:-/tmp}}}" /tmp /var/tmp /usr/tmp "$PWD" ''; do
   if [ -z "$tl_tmp" ] || tl_makes "$tl_tmp"; then break; fi; done
+tl_workers_stop() { if [ "${tl_planned:-$tl_workers}" -gt 0 ]; then tl_stop 78 "$1"; else tl_say "warning: $1"; fi; }
 [ "${TMPDIR:-$tl_tmp}" = "${tl_tmp:-none}" ] ||
-  tl_stop 78 "$tl_user can't make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm"
-[ "${#tl_tmp}" -le 75 ] || tl_stop 78 "TMPDIR is ${#tl_tmp} long, a worker's socket allows 75; set it to /tmp"
+  tl_workers_stop "$tl_user can't make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm"
+[ "${#tl_tmp}" -le 75 ] || tl_workers_stop "TMPDIR is ${#tl_tmp} long, a worker's socket allows 75; set it to /tmp"
 if [ "$tl_parts" ]; then
   # Python that the job's own processes import: in a folder that this uid made and nobody else can enter.
   tl_inside=/dev/shm/.trainlaunch${tl_shared:+-${TRAINLAUNCH_RUN_ID:-$tl_name-$tl_host}}
@@ -211,8 +212,9 @@ tl_room /dev/shm
 [ "$tl_type" = tmpfs ] || tl_stop 78 "/dev/shm is $tl_type, not tmpfs: drop that mount; $tl_fix"
 tl_mount=$tl_all tl_shm="$((tl_all >> 20)) MiB"
 if [ "$tl_mount" -eq 0 ]; then tl_shm=unlimited tl_mount=$tl_size tl_free=4611686018427387904; fi
-tl_least=$((tl_unsized ? tl_size : tl_need)); [ "$tl_mount" -ge "$tl_least" ] ||
-  tl_stop 78 "/dev/shm has $tl_shm of the planned $(((tl_least + 1048575) >> 20)) MiB; $tl_fix"
+tl_least=$((tl_unsized ? tl_size : tl_need)) tl_key=needs; [ "$tl_unsized" -eq 0 ] || tl_key='is planned with'
+[ "$tl_mount" -ge "$tl_least" ] ||
+  tl_stop 78 "/dev/shm has $tl_shm, the job $tl_key $(((tl_least + 1048575) >> 20)) MiB; $tl_fix"
 # CPUs by affinity and cpuset, then by the quota, which neither nproc nor Python sees; cgroup v1, then v2.
 while read -r tl_key tl_list; do [ "$tl_key" != Cpus_allowed_list: ] || break; done </proc/self/status
 IFS=,; for tl_key in ${tl_list:-1-$(grep -c ^processor /proc/cpuinfo)}; do
@@ -302,8 +304,7 @@ fi
 case ${tl_restarts:+${TRAINLAUNCH_RESTARTS-}} in '' | *[!0-9]* | 0?*) ;;
 *) export TRAINLAUNCH_ATTEMPT=$((TRAINLAUNCH_RESTARTS + 1)) ;; esac
 tl_set() { eval "export $1=\"\${$1-\$2}\""; } # NAME VALUE
-if [ "$tl_inject" != off ]; then
-  # What the job reads; a thread variable that the image or the job sets stays as it is.
+if [ "$tl_inject" != off ]; then # what the job reads; a thread variable that the image or the job sets stays as it is
   export TRAINLAUNCH_NUM_WORKERS="$tl_workers" TRAINLAUNCH_PREFETCH_FACTOR="$tl_prefetch" \
     TRAINLAUNCH_PIN_MEMORY="$tl_pin" TRAINLAUNCH_SHM_BYTES="$tl_mount"
   export TRAINLAUNCH_BATCH_SIZE="$tl_batch" TRAINLAUNCH_PERSISTENT_WORKERS="$tl_persistent"
@@ -324,13 +325,11 @@ else tl_say "warning: $tl_user can't write $tl_inside, so $tl_parts is off"; fi
 # A token ends its argument, alone or after an equals sign. Variables of env stand in front as NAME=VALUE meanwhile.
 for tl_key in $tl_filled; do eval "set -- \"$tl_key=\${$tl_key-}\" \"\$@\""; done
 for tl_arg; do case $tl_arg in *'}') tl_key=${tl_arg##*=} ;; *) tl_key='' ;; esac # that search is slow in long texts
-  case $tl_key in
-    '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;
-    '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;
-    \{'{num_workers}'\} | \{'{prefetch_factor}'\} | \{'{batch_size}'\} | \{'{nproc_per_node}'\}) # a literal
-      tl_list=${tl_key#?} tl_list=${tl_list%?} ;;
-    *) tl_list=$tl_key ;;
-  esac; shift; set -- "$@" "${tl_arg%"$tl_key"}$tl_list"; done
+  tl_in=$tl_key; while case $tl_in in \{\{*\}\}) ;; *) false ;; esac; do tl_in=${tl_in#?} tl_in=${tl_in%?}; done
+  case $tl_in in '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;
+    '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;; *) tl_list=$tl_key tl_in=$tl_key; esac
+  [ "$tl_in" = "$tl_key" ] || { tl_list=${tl_key#?} tl_list=${tl_list%?}; } # a literal loses a pair of its braces
+  shift; set -- "$@" "${tl_arg%"$tl_key"}$tl_list"; done
 for tl_key in $tl_filled; do export "${1?}"; shift; done
 tl_say "preflight passed: /dev/shm $tl_shm (${tl_asks:+need }${tl_asks:-needs $tl_needs}), memory $tl_mem, \
 $tl_has CPUs, num_workers $tl_workers"
@@ -342,6 +341,7 @@ if [ "$tl_script" ]; then
       if [ "$tl_parent $tl_key" = "$! sh" ] && [ "$tl_comm" != '(tee)' ]; then kill -s "$1" "$tl_pid"; fi; done
   } 2>/dev/null
 else
+  [ "$tl_shared" ] || [ ! -t 0 ] || trap '' TSTP # what Ctrl-Z stops nobody in a container would continue
   if [ $$ -ne 1 ]; then exec "$@"; fi
   # As pid 1 the job would miss signals that it doesn't handle: stay, hand them on, return the job's code.
   tl_pass() { tl_again=yes; kill -s "$1" "$!"; } 2>/dev/null
