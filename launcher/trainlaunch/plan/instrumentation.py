@@ -50,8 +50,18 @@ def latest_stall(job: JobSpec) -> int:
     An engine's check says it once and `up` hears it; a kubelet waits for as many checks as may fail.
     """
     check = job.healthcheck
-    looks = check.interval + LOOK_SECONDS if job.kind is None else check.interval * check.retries
+    looks = check.interval + LOOK_SECONDS
+    if job.kind is not None:
+        looks = check.retries * (liveness_period(job) if check.stops else check.interval)
     return (check.stall_after or 0) + looks
+
+
+def liveness_period(job: JobSpec) -> int:
+    """Return the seconds between two checks of a kubelet that stops a job: as many as may fail fit into one interval.
+
+    It counts a check that says something like one that doesn't end in time.
+    """
+    return max(1, job.healthcheck.interval // job.healthcheck.retries)
 
 
 def forbids_noting(job: JobSpec) -> str:
