@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path, PurePosixPath
 
-from trainlaunch.plan.instrumentation import DATA_WAIT, HEARTBEAT, PROBE, TUNE
+from trainlaunch.plan.instrumentation import DATA_WAIT, HEARTBEAT, PROBE, TUNE, WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 PACKAGE = "trainlaunch_inside"
@@ -16,6 +16,7 @@ _SHARED = {  # by the parts that share it
     "marked.py": {PROBE, TUNE},
     "code_places.py": {PROBE, TUNE, DATA_WAIT},
     "batch_waits.py": {HEARTBEAT, DATA_WAIT},
+    "spawned.py": {WORKERS},
 }
 
 

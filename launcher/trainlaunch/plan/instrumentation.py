@@ -38,7 +38,9 @@ def instrumentation_of(job: JobSpec) -> Instrumentation:
     if job.data_loader.inject in {INJECTED, OVERRIDING}:
         import json  # few jobs ask for it
 
-        loaders = [_planned(each) for each in job.data_loader.loaders]
+        moved = 0 if job.data_loader.multiprocessing_context == "fork" else job.data_loader.dataset_tensor_bytes
+        tensors: dict[str, int | str | None] = {"tensors": moved} if moved else {}
+        loaders = [_planned(each) | tensors for each in job.data_loader.loaders]
         forced = ((FORCED, "1"),) if job.data_loader.inject == OVERRIDING else ()
         made = made.with_part(WORKERS, (SETTING, json.dumps(loaders)), *forced)
     return made.with_part(DATA_WAIT) if job.observe else made
