@@ -2,6 +2,7 @@
 
     python bench/data_wait.py                       # six scripts in containers, then pairs; about five minutes
     python bench/data_wait.py --only lightning,hf
+    python bench/data_wait.py --only py-spy         # decode and tiny beside py-spy (pip install py-spy)
     python bench/data_wait.py --output json
 
 Each script is a job that `trainlaunch up` starts on Docker with 2 CPUs, and `status -o json` tells what was noted. The
@@ -14,9 +15,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,11 +32,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
 from trainlaunch.container.instrumentation_files import _files  # noqa: E402
 from trainlaunch.plan.instrumentation import DATA_WAIT, HEARTBEAT  # noqa: E402
+from trainlaunch.run.base.wait_reading import PAGE, read_page  # noqa: E402
 
 from tests.engine.images import examples_image  # noqa: E402
 
 LOOPS = ROOT / "bench" / "data_wait" / "loops.py"
 SCRIPTS = ("decode", "read", "tiny", "lightning", "hf", "ranks")
+WAITS = re.compile(r"__(?:next|iter)__ \([^;]*torch/utils/data/dataloader\.py")
 POINTS, MICROSECONDS, PAIRS = 2.0, 5.0, 80
 ONE_LOOP = """
 import time, torch
@@ -103,22 +109,42 @@ def rows_of(script: str, image: str, folder: Path) -> Iterator[Row]:
                 yield Row(script, each["rank"], phase, each[phase], sum(noted), run)
 
 
+def with_parts(folder: Path, *parts: str) -> list[str]:
+    """Deliver parts into a folder and return the begin of a command that runs a container with them."""
+    folder.mkdir()
+    (folder / HEARTBEAT).write_text(" " * 4096)
+    for name, text in _files(parts):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    settings = [f"--volume={folder}:/delivered", "--env=PYTHONPATH=/delivered"]
+    return ["docker", "run", "--rm", *settings, f"--env=TRAINLAUNCH_INSIDE={' '.join(parts)}"]
+
+
 def microseconds(image: str, folder: Path, *parts: str) -> float:
     """Return what a batch takes longer with the parts, by pairs of loops."""
-    delivered = folder / "-".join(parts)
-    delivered.mkdir()
-    (delivered / HEARTBEAT).write_text(" " * 4096)
-    for name, text in _files(parts):
-        (delivered / name).parent.mkdir(parents=True, exist_ok=True)
-        (delivered / name).write_text(text)
-    settings = [
-        f"--volume={delivered}:/delivered",
-        "--env=PYTHONPATH=/delivered",
-        f"--env=TRAINLAUNCH_INSIDE={' '.join(parts)}",
-    ]
     program = ONE_LOOP.replace("PAIRS", str(PAIRS))
-    command = ["docker", "run", "--rm", *settings, image, "python", "-c", program]
+    command = [*with_parts(folder / "-".join(parts), *parts), image, "python", "-c", program]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def beside_py_spy(script: str, image: str, folder: Path) -> Row:
+    """Return the seconds that a script's main thread waited by py-spy's stacks, and by the notes of the same run."""
+    spy, own = shutil.which("py-spy"), folder / f"spy-{script}"
+    mounts = [f"--volume={LOOPS.parent}:/loops:ro", f"--volume={spy}:/py-spy:ro", "--cap-add=SYS_PTRACE"]
+    settings = ["--cpus=2", "--shm-size=1g", *mounts]
+    recorded = ["/py-spy", "record", "--idle", "--format=raw", "--output=/delivered/stacks", "--rate=50", "--"]
+    python = ["python", "/loops/loops.py", script]
+    command = [*with_parts(own, DATA_WAIT), *settings, image, *recorded, *python]
+    subprocess.run(command, capture_output=True, text=True, check=True)
+    of_main = [
+        line.rpartition(" ") for line in (own / "stacks").read_text().splitlines() if line.startswith("<module>")
+    ]
+    samples = sum(int(count) for _, _, count in of_main)
+    waits = sum(int(count) for stack, _, count in of_main if WAITS.search(stack))
+    noted = read_page((own / PAGE).read_bytes(), time.time(), lambda _: False)
+    if noted is None:
+        raise SystemExit(f"{script} noted nothing")
+    return Row(f"{script}*", 0, "both", waits / 50, noted.waited, samples / 50)
 
 
 def table(rows: list[Row], pairs: dict[str, float]) -> str:
@@ -136,13 +162,16 @@ def table(rows: list[Row], pairs: dict[str, float]) -> str:
 def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join((*SCRIPTS, "pairs")), help="scripts, and `pairs`, by commas")
+    parser.add_argument(
+        "--only", default=",".join((*SCRIPTS, "pairs")), help="scripts, `pairs` and `py-spy`, by commas"
+    )
     parser.add_argument("--output", choices=("text", "json"), default="text")
     args = parser.parse_args()
     image, asked = examples_image(), args.only.split(",")
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         rows = [row for each in SCRIPTS if each in asked for row in rows_of(each, image, folder)]
+        rows += [beside_py_spy(each, image, folder) for each in ("decode", "tiny") if "py-spy" in asked]
         alone = [(DATA_WAIT,), (HEARTBEAT,), (HEARTBEAT, DATA_WAIT)] if "pairs" in asked else []
         pairs = {" + ".join(parts): microseconds(image, folder, *parts) for parts in alone}
     found = {"rows": [{**each._asdict(), "points": each.off} for each in rows], "microseconds": pairs}
