@@ -2,24 +2,27 @@
 
     python bench/data_wait.py                       # six scripts in containers, then pairs; about five minutes
     python bench/data_wait.py --only lightning,hf
+    python bench/data_wait.py --only py-spy         # decode and tiny beside py-spy (pip install py-spy)
     python bench/data_wait.py --output json
 
 Each script is a job that `trainlaunch up` starts on Docker with 2 CPUs, and `status -o json` tells what was noted. The
 figures are shares of the run, as it says them; of several ranks each. Exits 1 where one is more than 2 percentage
-points from the script's own, or where a batch's notes take more than 5 µs. Those are CPU times of loops over one
-loader without workers, with and without the part, in turn.
+points from the script's own, or where the notes of a part take more than 5 µs a batch; `heartbeat` is that of
+`stall_after`. Those are CPU times of loops over one loader without workers, with and without them in turn: the least.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import yaml
@@ -28,25 +31,28 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
 from trainlaunch.container.instrumentation_files import _files  # noqa: E402
-from trainlaunch.plan.instrumentation import DATA_WAIT  # noqa: E402
+from trainlaunch.plan.instrumentation import DATA_WAIT, HEARTBEAT  # noqa: E402
+from trainlaunch.run.base.wait_reading import PAGE, read_page  # noqa: E402
 
 from tests.engine.images import examples_image  # noqa: E402
 
 LOOPS = ROOT / "bench" / "data_wait" / "loops.py"
 SCRIPTS = ("decode", "read", "tiny", "lightning", "hf", "ranks")
-POINTS, MICROSECONDS, PAIRS = 2.0, 5.0, 7
+WAITS = re.compile(r"__(?:next|iter)__ \([^;]*torch/utils/data/dataloader\.py")
+POINTS, MICROSECONDS, PAIRS = 2.0, 5.0, 80
 ONE_LOOP = """
 import time, torch
 from torch.utils.data import DataLoader, dataloader
-base, loader = dataloader._BaseDataLoaderIter, DataLoader(torch.zeros(20000, 1), batch_size=None)
+base, loader = dataloader._BaseDataLoaderIter, DataLoader(range(2000), batch_size=None)
 noted, plain = base.__next__, base.__next__.__wrapped__
 def seconds(function):
     base.__next__ = function
-    begun = time.process_time()
+    begun = time.thread_time()
     for _ in loader: pass
-    return time.process_time() - begun
+    return time.thread_time() - begun
 seconds(noted)
-for _ in range(PAIRS): print((seconds(noted) - seconds(plain)) / 20000 * 1e6)
+pairs = [(seconds(noted), seconds(plain)) for _ in range(PAIRS)]
+print((min(one for one, _ in pairs) - min(one for _, one in pairs)) / 2000 * 1e6)
 """
 
 
@@ -103,23 +109,45 @@ def rows_of(script: str, image: str, folder: Path) -> Iterator[Row]:
                 yield Row(script, each["rank"], phase, each[phase], sum(noted), run)
 
 
-def microseconds(image: str, folder: Path) -> list[float]:
-    """Return what a batch takes longer with the part, by pairs of loops."""
-    delivered = folder / "delivered"
-    for name, text in _files((DATA_WAIT,)):
-        (delivered / name).parent.mkdir(parents=True, exist_ok=True)
-        (delivered / name).write_text(text)
-    settings = [
-        f"--volume={delivered}:/delivered",
-        "--env=PYTHONPATH=/delivered",
-        f"--env=TRAINLAUNCH_INSIDE={DATA_WAIT}",
-    ]
+def with_parts(folder: Path, *parts: str) -> list[str]:
+    """Deliver parts into a folder and return the begin of a command that runs a container with them."""
+    folder.mkdir()
+    (folder / HEARTBEAT).write_text(" " * 4096)
+    for name, text in _files(parts):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    settings = [f"--volume={folder}:/delivered", "--env=PYTHONPATH=/delivered"]
+    return ["docker", "run", "--rm", *settings, f"--env=TRAINLAUNCH_INSIDE={' '.join(parts)}"]
+
+
+def microseconds(image: str, folder: Path, *parts: str) -> float:
+    """Return what a batch takes longer with the parts, by pairs of loops."""
     program = ONE_LOOP.replace("PAIRS", str(PAIRS))
-    command = ["docker", "run", "--rm", *settings, image, "python", "-c", program]
-    return [float(line) for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()]
+    command = [*with_parts(folder / "-".join(parts), *parts), image, "python", "-c", program]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def table(rows: list[Row], pairs: list[float]) -> str:
+def beside_py_spy(script: str, image: str, folder: Path) -> Row:
+    """Return the seconds that a script's main thread waited by py-spy's stacks, and by the notes of the same run."""
+    spy, own = shutil.which("py-spy"), folder / f"spy-{script}"
+    mounts = [f"--volume={LOOPS.parent}:/loops:ro", f"--volume={spy}:/py-spy:ro", "--cap-add=SYS_PTRACE"]
+    settings = ["--cpus=2", "--shm-size=1g", *mounts]
+    recorded = ["/py-spy", "record", "--idle", "--format=raw", "--output=/delivered/stacks", "--rate=50", "--"]
+    python = ["python", "/loops/loops.py", script]
+    command = [*with_parts(own, DATA_WAIT), *settings, image, *recorded, *python]
+    subprocess.run(command, capture_output=True, text=True, check=True)
+    of_main = [
+        line.rpartition(" ") for line in (own / "stacks").read_text().splitlines() if line.startswith("<module>")
+    ]
+    samples = sum(int(count) for _, _, count in of_main)
+    waits = sum(int(count) for stack, _, count in of_main if WAITS.search(stack))
+    noted = read_page((own / PAGE).read_bytes(), time.time(), lambda _: False)
+    if noted is None:
+        raise SystemExit(f"{script} noted nothing")
+    return Row(f"{script}*", 0, "both", waits / 50, noted.waited, samples / 50)
+
+
+def table(rows: list[Row], pairs: dict[str, float]) -> str:
     """Return all as lines."""
     lines = ["script     rank phase       stopwatch    noted  points"]
     lines += [
@@ -127,27 +155,29 @@ def table(rows: list[Row], pairs: list[float]) -> str:
         f"{100 * each.noted / each.run:6.1f} % {each.off:7.2f}"
         for each in rows
     ]
-    if pairs:
-        lines.append(
-            f"notes of a batch: {median(pairs):.2f} µs, median of {len(pairs)} pairs ({min(pairs):.2f} at least)"
-        )
+    lines += [f"{parts}: {each:.2f} µs a batch" for parts, each in pairs.items()]
     return "\n".join(lines)
 
 
 def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join((*SCRIPTS, "pairs")), help="scripts, and `pairs`, by commas")
+    parser.add_argument(
+        "--only", default=",".join((*SCRIPTS, "pairs")), help="scripts, `pairs` and `py-spy`, by commas"
+    )
     parser.add_argument("--output", choices=("text", "json"), default="text")
     args = parser.parse_args()
     image, asked = examples_image(), args.only.split(",")
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         rows = [row for each in SCRIPTS if each in asked for row in rows_of(each, image, folder)]
-        pairs = microseconds(image, folder) if "pairs" in asked else []
+        rows += [beside_py_spy(each, image, folder) for each in ("decode", "tiny") if "py-spy" in asked]
+        alone = [(DATA_WAIT,), (HEARTBEAT,), (HEARTBEAT, DATA_WAIT)] if "pairs" in asked else []
+        pairs = {" + ".join(parts): microseconds(image, folder, *parts) for parts in alone}
     found = {"rows": [{**each._asdict(), "points": each.off} for each in rows], "microseconds": pairs}
     print(json.dumps(found, indent=2) if args.output == "json" else table(rows, pairs))
-    return int(any(each.off > POINTS for each in rows) or (bool(pairs) and median(pairs) > MICROSECONDS))
+    slow = any(each > MICROSECONDS * len(parts.split(" + ")) for parts, each in pairs.items())
+    return int(slow or any(each.off > POINTS for each in rows))
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def hugging_face(specs: list[Json], program: Json) -> None:
         per_device_train_batch_size=train["batch_size"],
         per_device_eval_batch_size=specs[-1]["batch_size"],
         gradient_accumulation_steps=program.get("accumulate", 1),
-        eval_strategy="steps" if len(specs) > 1 else "no",
+        eval_strategy=program.get("evaluate", "steps") if len(specs) > 1 else "no",
         eval_steps=program.get("evaluate_every", 4),
         dataloader_num_workers=train["num_workers"],
         dataloader_prefetch_factor=train["prefetch_factor"],
@@ -150,7 +150,7 @@ def geometric(specs: list[Json], program: Json) -> None:
     edges = torch.zeros(2, 4096, dtype=torch.long)
     graphs = [Data(x=torch.zeros(1024, 16), edge_index=edges.clone(), y=torch.zeros(1)) for _ in range(BATCHES * 4)]
     told = of_torch({**specs[0], "batch_size": 4})
-    plain(GraphLoader(graphs, **told), program)
+    plain(program, GraphLoader(graphs, **told))
 
 
 def monai(specs: list[Json], program: Json) -> None:
@@ -161,22 +161,23 @@ def monai(specs: list[Json], program: Json) -> None:
 
     files = [{"image": torch.zeros(1, 64, 64, 16), "label": torch.zeros(1, 64, 64, 16)} for _ in range(BATCHES * 4)]
     images = Images(files, Compose([EnsureTyped(["image", "label"])]))
-    plain(ImageLoader(images, **of_torch({**specs[0], "batch_size": 4})), program)
+    plain(program, ImageLoader(images, **of_torch({**specs[0], "batch_size": 4})))
 
 
 def torchdata(specs: list[Json], program: Json) -> None:
-    """Loop over a StatefulDataLoader."""
+    """Loop over a StatefulDataLoader for each, one after the other."""
     from torchdata.stateful_dataloader import StatefulDataLoader
 
-    plain(StatefulDataLoader(Rows(specs[0]), **of_torch(specs[0])), program)
+    plain(program, *(StatefulDataLoader(Rows(each), **of_torch(each)) for each in specs))
 
 
-def plain(loader: Any, program: Json) -> None:
-    """Run a loop of several epochs that keeps the last batch."""
+def plain(program: Json, *loaders: Any) -> None:
+    """Run loops of several epochs that keep the last batch."""
     for _ in range(program["epochs"]):
-        for batch in loader:
-            wait_until_full(program)
-            assert batch is not None
+        for loader in loaders:
+            for batch in loader:
+                wait_until_full(program)
+                assert batch is not None
 
 
 LIBRARIES: dict[str, Callable[[list[Json], Json], None]] = {

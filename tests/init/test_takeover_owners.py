@@ -13,6 +13,7 @@ from trainlaunch.init.takeover import take_over
     ("line", "owners", "loader"),
     [
         ("--memory 64g img:1 vllm serve m -tp 8", ["vllm"], "none"),
+        ("--memory 64g vllm/vllm-openai:v1 --model m -tp 8", ["vllm"], "none"),
         ("--memory 64g img:1 ray start --head --block", ["ray"], None),
         ("img:1 ray start --head --block", None, None),
         ("--memory 64g --shm-size 4g img:1 ray start --head", None, None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import pickle
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,9 @@ from typing import Any
 
 import pytest
 from trainlaunch.inside import data_wait as noting
+from trainlaunch.inside.batch_waits import follow
 from trainlaunch.inside.data_wait import RECORD, RECORDS, DataWait
+from trainlaunch.inside.heartbeat import LINE, LINES, Heartbeat
 from trainlaunch.run.base.wait_reading import ASIDE, LoaderWait, read_page
 
 PAUSE = 0.05
@@ -81,7 +84,7 @@ def kind(page: Path, torch: Torch) -> Iterator[Kinds]:
         waits = DataWait(str(at), torch)
         made.append(waits)
         batches: Any = type("Noted", (Batches,), {"__next__": following})
-        noting._follow_batches(batches, waits, lambda: None)
+        follow(batches, waits, lambda: None)
         batches.waits = waits
         return batches
 
@@ -163,7 +166,7 @@ def test_a_loader_inside_of_a_loader_is_counted_once(torch: Torch, page: Path, k
         return Batches.__next__(self)
 
     outer = type("Outer", (batches,), {"__next__": nested})
-    noting._follow_batches(outer, batches.waits, lambda: None)
+    follow(outer, batches.waits, lambda: None)
     trained(torch, outer(Loader(None, 2, 0.0)))
     assert seen(page)["training"].batches == 2
 
@@ -284,3 +287,20 @@ def test_a_page_without_records_says_that_no_loop_waited() -> None:
     """As of a script that imports torch and iterates no DataLoader."""
     found = read_page(b"\0" * (RECORD * RECORDS), 0.0, lambda pid: False)
     assert (found, found and found.waited) == (found, 0.0)
+
+
+def test_torchs_compiler_is_kept_away(page: Path, torch: Torch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would trace the notes of each batch; its own switches are used, as loading it takes seconds."""
+    skipped: list[Any] = []
+    frames = SimpleNamespace(skip_code=skipped.append)
+    monkeypatch.setitem(sys.modules, "torch._C", SimpleNamespace(_dynamo=SimpleNamespace(eval_frame=frames)))
+    beats = page.with_name("heartbeat")
+    beats.write_bytes(b" " * LINE * LINES)
+    made: Any = type("Noted", (Batches,), {"__next__": Batches.__next__})
+    for listener in (Heartbeat(str(beats)), DataWait(str(page), torch)):
+        follow(made, listener, lambda: None)
+        assert {made.__next__.__code__, type(listener).enter.__code__, type(listener).leave.__code__} <= set(skipped)
+    assert made.__next__._torchdynamo_disable
+    assert made.__next__.__wrapped__ is Batches.__next__  # one wrapper for both
+    assert list(made(Loader(None, 2, 0.0))) == [1, 0]
+    assert (seen(page)["evaluation"].batches, beats.read_text().split()[3:]) == (2, ["0", "2"])

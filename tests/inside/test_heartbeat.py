@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from trainlaunch.inside import heartbeat, process
-from trainlaunch.inside.heartbeat import LINE, LINES, Heartbeat, follow
+from trainlaunch.inside.batch_waits import follow
+from trainlaunch.inside.heartbeat import LINE, LINES, Heartbeat
 
 BLANK = b" " * LINE * LINES
 
@@ -115,16 +116,16 @@ def test_threads_that_wait_at_once_leave_nothing_behind(page: Path, kind: type[L
 
 def test_a_signals_handler_may_load_data(page: Path, kind: type[Loader], monkeypatch: pytest.MonkeyPatch) -> None:
     """It may come while the process notes its own wait, in the same thread."""
-    write, ended = Heartbeat._write, threading.Event()
+    clock, ended = heartbeat._clock, threading.Event()
 
-    def interrupted(self: Heartbeat, place: int, number: int) -> None:
-        monkeypatch.setattr(Heartbeat, "_write", write)
+    def interrupted(which: int) -> float:
+        monkeypatch.setattr(heartbeat, "_clock", clock)
         next(kind(lambda: "of the handler"))
-        write(self, place, number)
+        return clock(which)
 
     def wait() -> None:
         for _ in range(3):
-            monkeypatch.setattr(Heartbeat, "_write", interrupted)
+            monkeypatch.setattr(heartbeat, "_clock", interrupted)
             next(kind(lambda: "batch"))
         ended.set()
 
@@ -159,10 +160,10 @@ def test_a_wait_is_told_by_the_clock_that_the_check_reads(
 def test_processes_that_begin_at_once_have_a_line_each(page: Path) -> None:
     """As many as the page holds; one more is off."""
     text = (
-        "import sys; from trainlaunch.inside import heartbeat\n"
+        "import sys; from trainlaunch.inside import batch_waits, heartbeat\n"
         "class Ready:\n"
         "    def __next__(self): return 1\n"
-        "heartbeat.follow(Ready, heartbeat.Heartbeat(sys.argv[1]), lambda: None)\n"
+        "batch_waits.follow(Ready, heartbeat.Heartbeat(sys.argv[1]), lambda: None)\n"
         "sys.stdin.readline(); next(Ready()); print(flush=True); sys.stdin.readline()\n"
     )
     page.write_bytes(b"".join(b"%-63d\n" % os.getpid() for _ in range(LINES - 8)) + b" " * LINE * 8)
@@ -263,10 +264,10 @@ def test_a_rank_is_its_launchers(monkeypatch: pytest.MonkeyPatch, env: dict[str,
 def test_a_wait_that_goes_on_can_be_read_from_another_process(page: Path) -> None:
     """An mmap moves no mtime, but its text is there at once."""
     text = (
-        "import sys, time; from trainlaunch.inside import heartbeat\n"
+        "import sys, time; from trainlaunch.inside import batch_waits, heartbeat\n"
         "class Slow:\n"
         "    def __next__(self): print(flush=True); time.sleep(60)\n"
-        "heartbeat.follow(Slow, heartbeat.Heartbeat(sys.argv[1]), lambda: None); next(Slow())\n"
+        "batch_waits.follow(Slow, heartbeat.Heartbeat(sys.argv[1]), lambda: None); next(Slow())\n"
     )
     process = subprocess.Popen([sys.executable, "-c", text, str(page)], stdout=subprocess.PIPE, text=True)
     try:

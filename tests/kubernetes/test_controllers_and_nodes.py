@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import signal
+import struct
 import threading
 import time
 from typing import Any
 
 import pytest
+from trainlaunch.inside.data_wait import RECORD, RECORDS
 from trainlaunch.kinds import workloads
 from trainlaunch.run.base import live_snapshot
 
@@ -156,6 +160,37 @@ def test_status_shows_what_the_health_check_reads(user: User, fake: FakeCluster)
     assert refused.process.returncode == 0, refused.words()
     assert "pods/exec" in refused.words()
     assert up.tell(signal.SIGINT).end() == 130
+
+
+def test_waits_for_data_are_read_in_the_pod(user: User, fake: FakeCluster) -> None:
+    """Where the rendering notes them: by status, and by a following up, which says that it misses the end."""
+    now = time.time_ns()
+    record = struct.pack("=10q", 7, 0, 1, 5, 4 * 10**9, 10**9, now, now, 0, 0) + b"train.py:3"
+    page = record.ljust(RECORD * RECORDS, b"\0")
+    over = threading.Event()
+
+    def answer(pod: dict[str, Any], command: list[str]) -> Answer:
+        if "base64" in command[-1]:
+            return Answer(base64.encodebytes(page) + b"\n1 7\n")
+        return Answer(b"shm used=5242880 peak=6291456 size=67108864 workers=0/0\n")
+
+    def trains(pod: Pod) -> None:
+        pod.say("ready\n")
+        over.wait(120)
+        pod.exit(0)
+
+    fake.exec = answer
+    fake.pods_do(trains)
+    up = user.up(command=["true"], observe=True).until("ready")
+    status = user.runs("status", "-o", "json")
+    (pod,) = json.loads(bytes(status.out))["containers"]
+    assert (pod["data_wait"]["waited"], pod["data_wait"]["loaders"][0]["at"]) == (4.0, "train.py:3")
+    asked = len(fake.asked("get", "pods/exec"))
+    while len(fake.asked("get", "pods/exec")) < asked + 4:  # two looks of up, each with two commands
+        time.sleep(0.05)
+    over.set()
+    assert up.end() == 0
+    assert ", waited for data at least 4.0 s, " in up.words()
 
 
 def test_status_sizes_an_unsized_job_by_its_highest_pod(user: User, fake: FakeCluster) -> None:

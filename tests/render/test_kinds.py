@@ -18,6 +18,7 @@ from trainlaunch.errors import JobFileRejected, RenderingDisagrees
 from trainlaunch.job.fields.kubernetes import POD_KEYS
 from trainlaunch.job.reserved import PLAN_VARIABLE
 from trainlaunch.kinds import KINDS
+from trainlaunch.plan.instrumentation import latest_stall
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan, plan_job
 from trainlaunch.templating.quoting import kubernetes_dollars
@@ -245,6 +246,15 @@ def test_readiness_only_records_where_something_acts_on_it(tmp_path: Path) -> No
         probe = templates(plan)[0]["spec"]["containers"][0]["readinessProbe"]["exec"]["command"]
         assert (" records=yes" in plan_variables(plan)[PLAN_VARIABLE]) is expected
         assert probe == ["/bin/sh", "-c", kubernetes_dollars(health_text())]
+
+
+@pytest.mark.parametrize(("check", "latest"), [({}, 630), ({"interval": "7s"}, 606), ({"interval": "1s"}, 603)])
+def test_a_kubelet_stops_a_stalled_job_within_one_look(tmp_path: Path, check: dict[str, str], latest: int) -> None:
+    """As many checks as may fail follow each other within one interval, and `plan` tells the same moment."""
+    health = {"stall_after": "10m", "on_unhealthy": "stop", **check}
+    plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, healthcheck=health)
+    probe = templates(plan)[0]["spec"]["containers"][0]["livenessProbe"]
+    assert 600 + probe["periodSeconds"] * probe["failureThreshold"] == latest_stall(plan.job) == latest
 
 
 @pytest.mark.parametrize("shell", ["dash", "busybox sh", "bash --posix"])

@@ -11,6 +11,7 @@ from trainlaunch.plan import make_plan
 from trainlaunch.rules import check_plan
 
 from tests.jobs import codes_of, job_with, plan_with
+from tests.rules.test_deciding_workers import job_of
 
 MIB = 2**20
 GIB = 2**30
@@ -154,6 +155,35 @@ def test_an_owner_that_the_command_starts_is_to_be_named(tmp_path: Path) -> None
     started = {**SERVED, "command": ["/bin/sh", "-c", "ray start --head && python train.py"]}
     assert codes_of(plan_with(tmp_path, **started)) == ["TL216"]
     assert plan_with(tmp_path, **started, shm_extra=[{"name": "ray"}]).shm.need == 66 * GIB
+    options = {**SERVED, "image": "vllm/vllm-openai:v1", "command": ["--model", "m", "-tp", "8"]}
+    assert codes_of(plan_with(tmp_path, **options)) == ["TL216"]
+
+
+@pytest.mark.parametrize(
+    ("script", "right", "wrong"),
+    [
+        ("import ray\nray.init(object_store_memory=10 * 2**30)\n", ["11Gi", "40Gi"], ["10Gi", None]),
+        ("from vllm import LLM\nLLM('m', tensor_parallel_size=4)\n", ["1Gi", "1144Mi"], [None]),
+    ],
+)
+def test_an_owner_that_the_script_sizes_is_to_be_counted_so(
+    tmp_path: Path, script: str, right: list[str], wrong: list[str | None]
+) -> None:
+    """By its own number, which no plan reads: with less Ray is on disk, and vLLM's law is a bound alone."""
+    owner = script.split()[1]
+    job = {**job_of(tmp_path, script, []), **{key: SERVED[key] for key in ("resources", "data_loader")}}
+    assert "TL216" in codes_of(plan_with(tmp_path, **job))
+    for told, sizes in ((False, right), (True, wrong)):
+        for size in sizes:
+            entry = {"name": owner} if size is None else {"name": owner, "size": size}
+            assert ("TL216" in codes_of(plan_with(tmp_path, **job, shm_extra=[entry]))) is told, size
+
+
+@pytest.mark.parametrize("script", ["import ray\nray.init()\n", "class LLM:\n    pass\nLLM(tensor_parallel_size=4)\n"])
+def test_a_script_that_leaves_it_to_the_owner_is_told_nothing(tmp_path: Path, script: str) -> None:
+    """Ray without a number may join a cluster that runs; another class of the name is none of vLLM's."""
+    job = {**job_of(tmp_path, script, []), **{key: SERVED[key] for key in ("resources", "data_loader")}}
+    assert "TL216" not in codes_of(plan_with(tmp_path, **job))
 
 
 def test_nccl_that_is_named_is_counted_once(tmp_path: Path) -> None:

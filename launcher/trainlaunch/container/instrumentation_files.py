@@ -5,14 +5,19 @@ from __future__ import annotations
 import functools
 from pathlib import Path, PurePosixPath
 
-from trainlaunch.plan.instrumentation import DATA_WAIT, HEARTBEAT, PROBE, TUNE
+from trainlaunch.plan.instrumentation import DATA_WAIT, HEARTBEAT, PROBE, TUNE, WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 PACKAGE = "trainlaunch_inside"
 PACKED = "packed.txt"  # as launcher/trainlaunch/inside/packed.py reads it
 END_OF_FILE = "TRAINLAUNCH_FILE_ENDS"
 _SOURCES = Path(__file__).resolve().parent.parent / "inside"
-_SHARED = {"marked.py": {PROBE, TUNE}, "code_places.py": {PROBE, TUNE, DATA_WAIT}}  # by the parts that share it
+_SHARED = {  # by the parts that share it
+    "marked.py": {PROBE, TUNE},
+    "code_places.py": {PROBE, TUNE, DATA_WAIT},
+    "batch_waits.py": {HEARTBEAT, DATA_WAIT},
+    "spawned.py": {WORKERS},
+}
 
 
 def inside_files(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:

@@ -26,6 +26,7 @@ from trainlaunch.exit_codes import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE, NEVER_R
 from trainlaunch.job.reserved import KUEUE_QUEUE_LABEL
 from trainlaunch.job.spec import JobSpec, Mount, secret_path
 from trainlaunch.kinds import KINDS
+from trainlaunch.plan.instrumentation import liveness_period
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import format_duration, kubernetes_cpus, kubernetes_size
 
@@ -97,6 +98,7 @@ def _checks(plan: LaunchPlan) -> Mapping[str, object]:
         "above_scripts": above_scripts(plan, tuple(_between(job))),
         "liveness": LIVENESS,
         "liveness_timeout": liveness_timeout(job),
+        "liveness_period": liveness_period(job),
     }
 
 

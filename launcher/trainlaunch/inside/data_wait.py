@@ -17,6 +17,7 @@ import time
 import types
 from typing import Any
 
+from trainlaunch.inside.batch_waits import WAITING, follow, hide
 from trainlaunch.inside.code_places import caller
 from trainlaunch.inside.process import rank
 
@@ -29,81 +30,81 @@ _now = time.perf_counter_ns
 
 
 class _Thread(threading.local):
-    """What a thread does: whether it is in a loader's __next__, whether its __iter__ was timed, whether it trained."""
+    """What a thread did: whether a loader's __iter__ is timed already, whether it trained."""
 
-    busy = timed = trained = False
+    timed = trained = False
 
 
 class Loop:
     """One pass over a loader: the numbers of its record, and what this pass has added to them."""
 
-    def __init__(self, forks: int, place: str, phase: int, numbers: Any) -> None:
-        self.forks, self.place, self.phase, self.numbers = forks, place, phase, numbers
+    def __init__(self, records: object, place: str, phase: int, numbers: Any) -> None:
+        self.records, self.place, self.phase, self.numbers = records, place, phase, numbers
         self.batches = self.waited = self.first = 0
         self.begins = True
-        self.entered = self.sequence = 0
+        self.entered = self.sequence = 0  # 0: it doesn't wait
 
 
 class DataWait:
     """The records of this process. An error ends the noting, and voids what was noted: a part of it would mislead."""
 
     def __init__(self, page: str, torch: Any) -> None:
-        self._path, self._torch, self._forks = page, torch, 0
+        self._path, self._torch = page, torch
         self._sequence: Any = None  # of nodes that this thread puts into graphs for gradients
         self._thread = _Thread()
         self._to_epoch = time.time_ns() - _now()
         self.on = True
-        self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        self.begin()
 
     def __reduce__(self) -> Any:
         """Be one that is off in another process, without a module of ours: a script's class may go there whole."""
         return types.SimpleNamespace, (), {"on": False}
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Begin without records: a forked process has its parent's."""
-        self._forks += 1
         self._lock = threading.Lock()
         self._page: Any = None
         self._records: dict[Any, Any] = {}
-        self._thread.busy = False
 
-    def enter(self, iterator: Any) -> Loop | None:
-        """Return the loop whose wait begins; None inside of another wait of this thread, which has it in it."""
-        if self._thread.busy:
-            return None
+    def enter(self, iterator: Any) -> None:
+        """Note that the wait of a loop begins."""
+        if not self.on:
+            return
         try:
             loop: Loop | None = iterator.__dict__.get("_trainlaunch_wait")
-            if loop is None or loop.forks != self._forks:
+            if loop is None or loop.records is not self._records:
                 loop = iterator.__dict__["_trainlaunch_wait"] = self._loop(self._guessed())
             elif loop.batches and loop.phase != TRAINS:
-                self._judge(loop)
+                if self._sequence() != loop.sequence:  # this thread builds a graph for gradients between its batches
+                    self._thread.trained = True
+                    self._move(loop, TRAINS)
             elif loop.batches == 1 and self._sequence() == loop.sequence:
                 self._move(loop, self._guessed(trains=False))
-            self._thread.busy = True
-            loop.entered = _now()
-            loop.numbers[SINCE] = loop.entered + self._to_epoch
+            loop.entered = now = _now()
+            loop.numbers[SINCE] = now + self._to_epoch
         except Exception:
             self._void()
-            return None
-        return loop
 
-    def leave(self, loop: Loop, *, batch: bool) -> None:
+    def leave(self, iterator: Any, came: bool) -> None:
         """Note that it is over, with a batch or with the loop's end."""
+        if not self.on:
+            return
         now = _now()
-        self._thread.busy = False
         try:
-            if loop.forks != self._forks:
-                return  # a process that was forked meanwhile
+            loop = iterator.__dict__["_trainlaunch_wait"]
+            if not loop.entered:
+                return
             numbers, took = loop.numbers, now - loop.entered
+            loop.entered = 0
             loop.waited += took
             numbers[WAITED] += took
-            numbers[SINCE], numbers[LATEST] = 0, now + self._to_epoch
+            numbers[SINCE] = 0
+            numbers[LATEST] = now + self._to_epoch
             if loop.begins:
                 loop.first += took
                 numbers[FIRST] += took
-            loop.begins = not batch
-            if batch:
+            loop.begins = not came
+            if came:
                 loop.batches += 1
                 numbers[BATCHES] += 1
                 if loop.phase != TRAINS or loop.batches == 1:
@@ -113,7 +114,7 @@ class DataWait:
 
     def start(self, iter_of: Any, loader: Any, kind: type) -> Any:
         """Return a loader's iterator, of that kind or a wrapper of one: what it took belongs to its first batch."""
-        self._thread.timed, begun = self._thread.busy, _now()
+        self._thread.timed, begun = threading.get_ident() in WAITING, _now()
         iterator = iter_of(loader)
         if not self._thread.timed and isinstance(iterator, kind):
             self._thread.timed = True  # a class derived from DataLoader has DataLoader's own in it
@@ -135,12 +136,6 @@ class DataWait:
             return ASIDE
         return TRAINS if (self._torch.is_grad_enabled() if trains is None else trains) else EVALUATES
 
-    def _judge(self, loop: Loop) -> None:
-        """A loop between whose batches this thread builds a graph for gradients is one that trains."""
-        if self._sequence() != loop.sequence:
-            self._thread.trained = True
-            self._move(loop, TRAINS)
-
     def _move(self, loop: Loop, phase: int) -> None:
         """Move what a loop has added to the record of another phase."""
         if phase == loop.phase:
@@ -156,7 +151,7 @@ class DataWait:
         if self._sequence is None:  # torch is imported by now
             self._sequence = getattr(self._torch._C._autograd, "_get_sequence_nr", None) or self._grad_mode
         place = caller()
-        return Loop(self._forks, place, phase, self._numbers(place, phase))
+        return Loop(self._records, place, phase, self._numbers(place, phase))
 
     def _grad_mode(self) -> int:
         """Return another number each time where gradients are on: what an old torch tells."""
@@ -213,27 +208,8 @@ def install() -> None:
             fcntl.lockf(own, fcntl.LOCK_EX)
             _mapped(own)
         waits, worker = DataWait(PAGE, torch), dataloader.get_worker_info
-        _follow_batches(dataloader._BaseDataLoaderIter, waits, worker)
+        follow(dataloader._BaseDataLoaderIter, waits, worker)
         _follow_starts(dataloader.DataLoader, dataloader._BaseDataLoaderIter, waits, worker)
-
-
-def _follow_batches(base: Any, waits: DataWait, worker: Any) -> None:
-    take = base.__next__
-
-    @functools.wraps(take)
-    def __next__(self: Any) -> Any:  # noqa: N807
-        loop = waits.enter(self) if waits.on and worker() is None else None
-        if loop is None:
-            return take(self)
-        came = False
-        try:
-            batch = take(self)
-            came = True
-            return batch
-        finally:
-            waits.leave(loop, batch=came)
-
-    base.__next__ = __next__
 
 
 def _follow_starts(loaders: Any, base: Any, waits: DataWait, worker: Any) -> None:
@@ -248,6 +224,7 @@ def _follow_starts(loaders: Any, base: Any, waits: DataWait, worker: Any) -> Non
         def __iter__(self: Any) -> Any:  # noqa: N807
             return waits.start(start, self, base) if waits.on and worker() is None else start(self)
 
+        hide(__iter__, waits.start)
         owner.__iter__ = __iter__
 
     own = loaders.__dict__.get("__init_subclass__")

@@ -7,22 +7,24 @@ which it waits (0: it doesn't), and how many batches it got, counted to 2.
 from __future__ import annotations
 
 import fcntl
-import functools
 import mmap
 import os
 import threading
 import time
 from typing import Any
 
+from trainlaunch.inside.batch_waits import follow
 from trainlaunch.inside.process import off, rank
 
 LINE, LINES = 64, 64  # bytes; so many processes that load data fill the page
 SINCE, BATCHES = 32, 47  # where these two numbers stand in a line
 PAGE = os.path.join(os.path.dirname(__file__), os.pardir, "heartbeat")
+NOBODY = b"%-15d" % 0  # who trains waits since 0
+_clock, _BOOTTIME, _thread = time.clock_gettime, time.CLOCK_BOOTTIME, threading.get_ident
 
 
 class Heartbeat:
-    """The line of this process, taken with its first batch. `on` is False where there is none to take."""
+    """The line of this process, taken with its first batch."""
 
     def __init__(self, page: str) -> None:
         self._path = page
@@ -30,41 +32,41 @@ class Heartbeat:
 
     def begin(self) -> None:
         """Begin without a line: a forked process has its parent's."""
-        self.on = True
+        self._on = True
         self._page: Any = None
-        self._at = self._batches = self._ahead = 0
-        self._waits: dict[object, int] = {}
-        self._lock = threading.RLock()  # a signal's handler may load data too
+        self._at = self._batches = self._ahead = self._second = 0
+        self._text = NOBODY
+        self._waits: dict[int, bytes] = {}  # the second since which a thread waits, the longest first
+        self._lock = threading.Lock()
 
-    def enter(self) -> object:
-        """Return a wait that begins, of which several may last at once; None without a line."""
-        wait = object()
+    def enter(self, _: object) -> None:
+        """Note that this thread begins to wait."""
+        if not self._on:
+            return
         try:
             with self._lock:
                 if self._page is None:
                     self._take_line()
-                self._waits[wait] = int(time.clock_gettime(time.CLOCK_BOOTTIME)) + self._ahead
-                if len(self._waits) == 1:
-                    self._write(SINCE, self._waits[wait])
+                second = int(_clock(_BOOTTIME)) + self._ahead
+                if second != self._second:
+                    self._second, self._text = second, b"%-15d" % second
+                if not self._waits:
+                    self._page[self._since] = self._text
+                self._waits[_thread()] = self._text
         except Exception as problem:
-            self.on = False
+            self._on = False
             off("heartbeat", problem)
-            return None
-        return wait
 
-    def leave(self, wait: object, *, batch: bool) -> None:
-        """Note that it is over; the longest other wait goes on."""
+    def leave(self, _: object, came: bool) -> None:
+        """Note that it is over, with a batch or without; the longest other wait goes on."""
+        if not self._on:
+            return
         with self._lock:
-            if self._waits.pop(wait, None) is None:
-                return  # a process that was forked meanwhile
-            self._write(SINCE, next(iter(self._waits.values()), 0))
-            if batch and self._batches < 2:
+            self._waits.pop(_thread(), None)
+            self._page[self._since] = next(iter(self._waits.values())) if self._waits else NOBODY
+            if came and self._batches < 2:
                 self._batches += 1
-                self._write(BATCHES, self._batches)
-
-    def _write(self, place: int, number: int) -> None:
-        at = self._at + place
-        self._page[at : at + 15] = b"%-15d" % number
+                self._page[self._at + BATCHES : self._at + BATCHES + 15] = b"%-15d" % self._batches
 
     def _take_line(self) -> None:
         """Take the first line that is free, or that a dead process left. Raises OSError, ValueError."""
@@ -78,6 +80,7 @@ class Heartbeat:
             self._at = _free_line(page)
             line = b"%-8d%-14d%-10d%-15d%-16d\n" % (os.getpid(), started, rank(), 0, 0)
             page[self._at : self._at + LINE] = line
+        self._since = slice(self._at + SINCE, self._at + SINCE + 15)
         self._page = page
 
 
@@ -95,22 +98,3 @@ def install() -> None:
     from torch.utils.data import dataloader
 
     follow(dataloader._BaseDataLoaderIter, Heartbeat(PAGE), dataloader.get_worker_info)
-
-
-def follow(base: Any, heartbeat: Heartbeat, worker: Any) -> None:
-    """Put the notes around `base.__next__`; `worker` is torch's get_worker_info."""
-    take = base.__next__
-    os.register_at_fork(after_in_child=heartbeat.begin)
-
-    @functools.wraps(take)
-    def __next__(self: Any) -> Any:  # noqa: N807
-        wait = heartbeat.enter() if heartbeat.on and worker() is None else None
-        came = False
-        try:
-            batch = take(self)
-            came = True
-            return batch
-        finally:
-            heartbeat.leave(wait, batch=came)
-
-    base.__next__ = __next__

@@ -12,6 +12,7 @@ from multiprocessing import current_process, get_all_start_methods, get_start_me
 from typing import Any
 
 from trainlaunch.inside.process import rank, say
+from trainlaunch.inside.spawned import against_spawned
 
 FEWEST_BATCHES = 64  # fewer end too soon
 FLAGS = {  # libraries that state a number themselves
@@ -27,6 +28,7 @@ class Workers:
 
     def __init__(self, planned: list[Any], automatic: int, iterable: type, *, force: bool = False) -> None:
         self._left, self._automatic, self._iterable, self._force = planned, automatic, iterable, force
+        self._tensors = max([0, *(each.get("tensors", 0) for each in planned)])
         self._calls: set[Any] = set()
         self._said: dict[int, str] = {}
 
@@ -70,16 +72,17 @@ class Workers:
                 return f"{name} is stated"
         if current_process().daemon:
             return "its process is a daemon, which may start none"
-        method = get_start_method(allow_none=True) or get_all_start_methods()[0]
-        if method != "fork":
-            return f"workers start by {method}, which not every script allows"
-        if given.get("num_workers", 0) > self._automatic:  # however short its loop, fewer start sooner
+        if int(given.get("num_workers") or 0) > self._automatic:  # however short its loop, fewer start sooner
             return ""
         try:
             count = batches(given)
         except Exception:
             return "its length is unknown"
-        return f"it has {count} batches, fewer than {FEWEST_BATCHES}" if count < FEWEST_BATCHES else ""
+        if count < FEWEST_BATCHES:
+            return f"it has {count} batches, fewer than {FEWEST_BATCHES}"
+        method = get_start_method(allow_none=True) or get_all_start_methods()[0]
+        problem = method != "fork" and against_spawned(given, self._tensors)
+        return f"workers start by {method}, and {problem}" if problem else ""
 
     def _planned(self, given: dict[str, Any]) -> Any:
         """Return the job file's loader that it is; without workers, and why, where it is none."""

@@ -1,7 +1,7 @@
 """What else takes /dev/shm by a law of its own: an entry of shm_extra that is called so needs no size.
 
 Each law is that of the owner's source, and a bound: what it may take at most. Options and variables are read where the
-job states them; what a script passes from inside is not.
+job states them; a rule says what a script passes from inside.
 
 ray     python/ray/_private/utils.py and ray_constants.py: an object store of 30 % of the memory, at most 200 GB. It is
         made in /dev/shm only where more than the store is free there; else it is in /tmp, or refused above 10 GB.
@@ -21,20 +21,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from trainlaunch.least_shm import RAY_ROOM
 from trainlaunch.units import MIB, human_size, round_up
 
 RAY, VLLM, NCCL = "ray", "vllm", "nccl"
 WITH_LAW = (RAY, VLLM, NCCL)
 NCCL_ON_ONE_NODE = 128 * MIB  # per rank, an estimate: SHM segments of NCCL's channels
 NCCL_BETWEEN_NODES = 40 * MIB  # per rank: the proxy pool of the network transport
-RAY_ROOM = (11, 10)  # /dev/shm for a store of Ray's: a tenth more, since the store is capped at 95 % of what is free
 _RAY_SHARE, _RAY_MOST = 0.3, 200 * 10**9
-_STORE = ("--object-store-memory",)
-_TENSOR, _PIPELINE = ("--tensor-parallel-size", "-tp"), ("--pipeline-parallel-size", "-pp")
+STORE = ("--object-store-memory",)
+TENSOR, _PIPELINE = ("--tensor-parallel-size", "-tp"), ("--pipeline-parallel-size", "-pp")
 _DATA = ("--data-parallel-size-local", "-dpl", "--data-parallel-size", "-dp")
 _CHUNKS, _BACK, _OF_GROUP = 10, 24 * MIB, 6 * 4 * MIB
 _RING = 16  # MiB a chunk, VLLM_MQ_MAX_CHUNK_BYTES_MB
 _VLLM_MODULE = re.compile(r"vllm(?:\..+)?")
+_VLLM_IMAGE = re.compile(r"(?:^|/)vllm-openai(?:[:@].*)?$")
 
 Commands = Sequence[tuple[str, ...]]
 
@@ -65,7 +66,7 @@ def law_of(owner: str, job: Surroundings) -> OwnerLaw | None:
 
 
 def _ray(job: Surroundings) -> OwnerLaw | None:
-    stated = _option(job.commands, _STORE)
+    stated = _option(job.commands, STORE)
     store = _number(stated) or _number(_overrides(job.commands).get("object_store_memory", ""))
     told = f"object store {human_size(store or 0)}, as the command sets"
     if store is None:
@@ -82,7 +83,7 @@ def _ray(job: Surroundings) -> OwnerLaw | None:
 def vllm_law(job: Surroundings) -> OwnerLaw:
     """Return what vLLM's queues take: nothing for a single worker."""
     serves = any(is_vllm(each) for each in job.commands)
-    tensor = _number(_option(job.commands, _TENSOR)) or (1 if serves else max(1, job.gpus))
+    tensor = _number(_option(job.commands, TENSOR)) or (1 if serves else max(1, job.gpus))
     pipeline = _number(_option(job.commands, _PIPELINE)) or 1
     engines = _number(_option(job.commands, _DATA)) or 1
     workers = tensor * pipeline
@@ -109,6 +110,12 @@ def is_vllm(words: Sequence[str]) -> bool:
         if word == "-m" and at + 1 < len(words) and _VLLM_MODULE.fullmatch(words[at + 1]):
             return True
     return False
+
+
+def as_started(image: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command as vLLM's image starts it, whose ENTRYPOINT is `vllm serve`: options alone stand behind it."""
+    served = image and _VLLM_IMAGE.search(image) and words and words[0].startswith("-")
+    return (VLLM, "serve", *words) if served else words
 
 
 def starts_ray(words: Sequence[str]) -> bool:

@@ -38,7 +38,9 @@ def instrumentation_of(job: JobSpec) -> Instrumentation:
     if job.data_loader.inject in {INJECTED, OVERRIDING}:
         import json  # few jobs ask for it
 
-        loaders = [_planned(each) for each in job.data_loader.loaders]
+        moved = 0 if job.data_loader.multiprocessing_context == "fork" else job.data_loader.dataset_tensor_bytes
+        tensors: dict[str, int | str | None] = {"tensors": moved} if moved else {}
+        loaders = [_planned(each) | tensors for each in job.data_loader.loaders]
         forced = ((FORCED, "1"),) if job.data_loader.inject == OVERRIDING else ()
         made = made.with_part(WORKERS, (SETTING, json.dumps(loaders)), *forced)
     return made.with_part(DATA_WAIT) if job.observe else made
@@ -50,8 +52,18 @@ def latest_stall(job: JobSpec) -> int:
     An engine's check says it once and `up` hears it; a kubelet waits for as many checks as may fail.
     """
     check = job.healthcheck
-    looks = check.interval + LOOK_SECONDS if job.kind is None else check.interval * check.retries
+    looks = check.interval + LOOK_SECONDS
+    if job.kind is not None:
+        looks = check.retries * (liveness_period(job) if check.stops else check.interval)
     return (check.stall_after or 0) + looks
+
+
+def liveness_period(job: JobSpec) -> int:
+    """Return the seconds between two checks of a kubelet that stops a job: as many as may fail fit into one interval.
+
+    It counts a check that says something like one that doesn't end in time.
+    """
+    return max(1, job.healthcheck.interval // job.healthcheck.retries)
 
 
 def forbids_noting(job: JobSpec) -> str:

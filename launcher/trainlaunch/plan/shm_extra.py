@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from trainlaunch.job.command_script import job_commands
-from trainlaunch.job.shm_owners import Surroundings, law_of
+from trainlaunch.job.shm_owners import Surroundings, as_started, law_of
 from trainlaunch.job.spec import JobSpec, ShmExtra
 from trainlaunch.units import human_size
 
@@ -35,7 +35,8 @@ def surroundings(job: JobSpec, ranks: int) -> Surroundings:
     """Return what the laws ask of a job."""
     resources = job.resources
     gpus = resources.gpus.count if resources.gpus else 0
-    return Surroundings(tuple(job_commands(job)), job.env, resources.memory, gpus, ranks, job.nodes)
+    commands = tuple(as_started(job.image, each) for each in job_commands(job))
+    return Surroundings(commands, job.env, resources.memory, gpus, ranks, job.nodes)
 
 
 def _owner(job: JobSpec, owner: ShmExtra, ranks: int) -> ShmOwner:

@@ -19,12 +19,17 @@ def observed(plan: LaunchPlan) -> LaunchPlan:
     return plan._replace(inside=plan.inside.with_part(DATA_WAIT))
 
 
-def waits_too_long(outcome: Outcome, most: float | None) -> str:
-    """Return why a run that ended well fails by the share that it may wait for data at most; empty where it doesn't."""
-    if most is None:
-        return ""
+def judged_by_wait(outcome: Outcome, most: float | None) -> tuple[int, str]:
+    """Return the exit code of a run that may wait for data so large a share of its time, and why, or an empty text.
+
+    What nobody measured is unknown, and fails no run.
+    """
+    if most is None or outcome.exit_code:
+        return outcome.exit_code, ""
     option = f"--max-data-wait {100 * most:g}%"
-    if outcome.data_wait is None or outcome.seconds <= 0:
-        return f"{option}: nobody saw how long it waited for data, so it ends with {EXIT_WAITED}"
+    if outcome.data_wait is None or not outcome.data_wait.ranks or outcome.seconds <= 0:
+        return 0, f"{option} judges nothing: no wait for a batch was noted"
     share = outcome.data_wait.waited / outcome.seconds
-    return f"{option}: it waited {100 * share:.1f} % of its time, so it ends with {EXIT_WAITED}" if share > most else ""
+    if share <= most:
+        return 0, ""
+    return EXIT_WAITED, f"{option}: it waited {100 * share:.1f} % of its time, so it ends with {EXIT_WAITED}"

@@ -34,7 +34,7 @@ from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.slurm import slurm_task
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
 from trainlaunch.run.base.wait_reading import of_nodes
-from trainlaunch.run.data_wait_limit import EXIT_WAITED, observed, waits_too_long
+from trainlaunch.run.data_wait_limit import judged_by_wait, observed
 from trainlaunch.run.following import end_evidence, follow_to_end, to_paste
 from trainlaunch.run.gpu_holds import reserve_gpus
 from trainlaunch.run.in_front import ForegroundSupervisor, passed_on
@@ -112,12 +112,12 @@ def _kept(
                 outcome = follows(backend, plan, keeping, events, kept).run(run, claim)
             held.over = True
             tell(_followed(outcome, plan, redacted))
-        excess = "" if outcome.exit_code else waits_too_long(outcome, how.max_data_wait)
-        if excess:
-            say(excess)
+        exit_code, why = judged_by_wait(outcome, how.max_data_wait)
+        if why:
+            say(why)
         if console.is_left():
             remove_when_due(backend, plan, run)
-    return EXIT_WAITED if excess else outcome.exit_code
+    return exit_code
 
 
 def _logout_words(plan: LaunchPlan) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from trainlaunch.script.program import Program
 from trainlaunch.script.resolve import Scope
 from trainlaunch.script.script_facts import KNOWN, OPTION, Loader, Option, Value
 from trainlaunch.script.source import PythonSource
-from trainlaunch.units import format_size
 
 _HUGGING_FACE = ("transformers.", "trl.", "sentence_transformers.", "setfit.")
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
@@ -127,39 +126,6 @@ def look_ahead(program: Program) -> tuple[str, ...]:
     calls = Calls(program)
     place = calls.first("Accelerator", of=("accelerate.",)) and calls.first(".prepare", ".prepare_data_loader")
     return (f"{place}: on CPU Accelerate fetches one batch ahead: data_loader.batches_held: 3.",) if place else ()
-
-
-_MANY = 2**12  # beyond which no size is written as a power
-
-
-def object_store(program: Program) -> tuple[str, ...]:
-    """Return the note of a script that sizes Ray's object store, which lies in /dev/shm."""
-    for call, source in Calls(program).named("init", of=("ray.",)):
-        stated = next((each.value for each in call.keywords if each.arg == "object_store_memory"), None)
-        if stated is not None:
-            number = _folded(stated)
-            size = format_size(number) if number else "…"
-            words = "Ray's object store lies in /dev/shm beside the loaders' batches"
-            return (f"{source.place(call)}: {words}: shm_extra: [{{name: ray, size: {size}}}].",)
-    return ()
-
-
-def _folded(node: ast.expr) -> int | None:
-    """Return the whole number that a product of numbers makes, as sizes are written: `20 * 2**30`, `8 << 30`."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value < 2**50:
-        return int(node.value)
-    if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.func, ast.Name) and node.func.id == "int":
-        return _folded(node.args[0])
-    if not isinstance(node, ast.BinOp):
-        return None
-    left, right = _folded(node.left), _folded(node.right)
-    if left is None or right is None or right < 0:
-        return None
-    if isinstance(node.op, ast.Mult):
-        return left * right
-    if isinstance(node.op, ast.Pow | ast.LShift) and left <= _MANY and right <= _MANY:
-        return left**right if isinstance(node.op, ast.Pow) else left << right
-    return None
 
 
 def starts_ranks(program: Program) -> RankStart | None:

@@ -15,12 +15,12 @@ from trainlaunch.script.frameworks import (
     look_ahead,
     names_cuda,
     needs_launcher,
-    object_store,
     shared_settings,
     starts_ranks,
 )
 from trainlaunch.script.loader_calls import calls_of, loaders_of
 from trainlaunch.script.options import options_of, required_options, subcommand_of
+from trainlaunch.script.owner_calls import object_store, shm_owners_of
 from trainlaunch.script.packages import start_of
 from trainlaunch.script.program import Program
 from trainlaunch.script.script_facts import ScriptFacts, Turns
@@ -60,6 +60,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
     start = starts_ranks(program)
     fails_alone = needs_launcher(program)
     loaders = loaders_of(program)
+    owners = tuple(shm_owners_of(program))
     several = len(loaders) > 1 and not trainers  # a Trainer's own run as it likes
     return ScriptFacts(
         path=path.as_posix(),
@@ -67,7 +68,8 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
         turns=turns_of(program, [Site(*each) for each in calls_of(program)]) if several else Turns(),
         options=options,
         shared=shared_settings(program),
-        notes=(*(notes or look_ahead(program)), *object_store(program)),
+        notes=(*(notes or look_ahead(program)), *object_store(owners)),
+        shm_owners=owners,
         starts_ranks=start.words if start else "",
         ranks=start.ranks if start else None,
         ranks_option=start.flag if start else "",

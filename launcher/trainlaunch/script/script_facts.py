@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainlaunch.script.packages import Start
 
@@ -76,6 +77,14 @@ class Turns:
     why: str = ""
 
 
+class ScriptOwner(NamedTuple):
+    """Another owner of /dev/shm that a script starts: `number` are Ray's bytes, vLLM's workers; None: unknown."""
+
+    name: str
+    place: str
+    number: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptFacts:
     """All that was found. `notes` are whole sentences for the job file; `shared` are data_loader's own settings.
@@ -102,4 +111,5 @@ class ScriptFacts:
     cuda: str = ""
     start: Start | None = None
     subcommand: str = ""
+    shm_owners: tuple[ScriptOwner, ...] = ()
     read: tuple[str, ...] = ()

@@ -25,6 +25,7 @@ from trainlaunch.container.secret_delivery import mounted_secrets
 from trainlaunch.formats.workload import GpuRequest, MountPoint, Workload, flat
 from trainlaunch.job.spec import secret_path
 from trainlaunch.kinds import KINDS
+from trainlaunch.plan.instrumentation import liveness_period
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.templating.quoting import kubernetes_dollars
 from trainlaunch.verify.expected_workload import planned, planned_workload
@@ -252,7 +253,7 @@ class _Expected:
         if not check.stops:
             return {}
         command = ["/bin/sh", "-c", kubernetes_dollars(container_of(self._plan).health), LIVENESS]
-        times = {"periodSeconds": check.interval, "timeoutSeconds": liveness_timeout(self._job)}
+        times = {"periodSeconds": liveness_period(self._job), "timeoutSeconds": liveness_timeout(self._job)}
         return {"livenessProbe": {**times, "failureThreshold": check.retries, "exec": {"command": command}}}
 
     def _pod_spec(self) -> _Document:

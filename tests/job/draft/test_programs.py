@@ -179,5 +179,5 @@ def test_workers_of_ray_train_are_ranks_and_its_object_store_is_named(tmp_path: 
     text = drafted(tmp_path, {"train.py": script % "20 * 2**30"}, gpus="8")
     assert "ranks_per_container: 8 # " in text
     assert "num_workers: 4" in text
-    assert "size: 20Gi}]" in " ".join(text.replace("\n#", " ").split())
+    assert "size: 22Gi}]" in " ".join(text.replace("\n#", " ").split())
     assert "size: …}]" in " ".join(drafted(tmp_path, {"train.py": script % "size"}).replace("\n#", " ").split())

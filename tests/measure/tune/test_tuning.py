@@ -292,6 +292,13 @@ def test_no_time_is_left_to_confirm(tmp_path: Path) -> None:
     assert any("not confirmed in a fresh run" in line for line in summary(tuned))
 
 
+@pytest.mark.parametrize(("rate", "said"), [(24.0, ""), (9.2, ", 0.40 × its rate above")])
+def test_a_fresh_run_that_is_much_slower_confirms_nothing(rate: float, said: str) -> None:
+    """Its own rate stands beside that under the script's loop."""
+    fresh = made.trial(14, rate, 4, fresh=True)
+    assert f"in a fresh run: {rate:.2f} batches/s, as it is 2.20{said}" in summary(made.tuned(confirmed=fresh))
+
+
 def test_the_table_fits_eighty_columns_and_the_document_has_it_all(tmp_path: Path) -> None:
     """Rows by workers, a star at the one to take."""
     tuned = searched(tmp_path, Script({key: rate * 98_765 for key, rate in RATES.items()}))

@@ -19,7 +19,7 @@ from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.memory_advice import fewer, memory_story, more_memory
 from trainlaunch.exit_codes import EXIT_SIGKILL
-from trainlaunch.job.shm_owners import RAY_ROOM
+from trainlaunch.least_shm import RAY_ROOM
 from trainlaunch.units import GIB, MIB, format_size, human_size, round_up
 
 NEARLY = 0.95  # of the limit, by what can't be given back

@@ -131,16 +131,6 @@ def check_inside(job: ValidationContext) -> None:
 
 
 def _check_injection(job: ValidationContext) -> None:
-    context = job.value("data_loader.multiprocessing_context") or "fork"
-    if context != "fork":
-        job.add(
-            "TL109",
-            "data_loader.multiprocessing_context",
-            f"{_INJECT} is {job.value(_INJECT)}, and data_loader.multiprocessing_context is {context}",
-            fix=f"delete data_loader.multiprocessing_context, or write {_INJECT}: env and num_workers in the script",
-            why="a script that never had workers may not run under another start method: it has no "
-            "main guard, or a lambda",
-        )
     named = [f"{path}.prefetch_factor" for path, _ in job.entries("data_loader.loaders")]
     for field in ("data_loader.prefetch_factor", *named):
         prefetch = job.value(field)

@@ -10,6 +10,7 @@ from trainlaunch.measure.tune.limit import LIMITS, Limit, percent
 from trainlaunch.measure.tune.trial import Trial, TunedLoader
 from trainlaunch.units import counted, human_size
 
+AGREES = 0.25  # between a setting's rate under the script's loop and in a fresh run, of which nothing is said
 DRIFT = 0.1  # between the first setting's first timing and its last: the machine did something else meanwhile
 
 
@@ -199,7 +200,9 @@ def summary(tuned: Tuned) -> Iterator[str]:
         yield f"limited by {LIMITS[tuned.limit.what]}: {tuned.limit.why}"
     if tuned.confirmed is not None:
         beside = "" if tuned.was is None else f", as it is {tuned.was.rate:.2f}"
-        yield f"confirmed in a fresh run: {tuned.confirmed.rate:.2f} batches/s{beside}"
+        share = tuned.confirmed.rate / (tuned.rates[tuned.best] or tuned.confirmed.rate or 1.0)
+        beside += f", {share:.2f} × its rate above" if abs(share - 1) > AGREES else ""
+        yield f"in a fresh run: {tuned.confirmed.rate:.2f} batches/s{beside}"
     elif tuned.compared:
         yield "not confirmed in a fresh run: there was no time left; a larger --budget has it"
     if tuned.drifted and tuned.drift is not None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.workload import Known, Value, Workload, stated
 from trainlaunch.job.shell_commands import commands_of
+from trainlaunch.job.shm_owners import as_started
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, Argv, program, work_of
 
@@ -33,13 +34,14 @@ _ENDS = frozenset({"&&", "||", "|", "|&", "&", ";;", ";&", ";;&", "(", ")", "\r\
 
 
 def argv_of(workload: Workload, entrypoint: Argv = (), command: Argv = ()) -> Argv:
-    """Return the words of a workload's process.
+    """Return the words of a workload's process, those of vLLM's image with its ENTRYPOINT.
 
     `entrypoint` and `command` are the words as they are written, for those of which a variable decides a part: what
     the other words say holds all the same.
     """
     first, rest = stated(workload.entrypoint), stated(workload.command)
-    return (*(entrypoint if first is None else first), *(command if rest is None else rest))
+    words = (*(entrypoint if first is None else first), *(command if rest is None else rest))
+    return as_started(stated(workload.image), words)
 
 
 def argvs_of(argv: Argv) -> tuple[Argv, ...]:

@@ -17,6 +17,7 @@ from trainlaunch.run.base.live_snapshot import command, read_snapshot
 from trainlaunch.run.base.log_position import WHOLE, LogPart
 from trainlaunch.run.base.run_query import no_such_attempt
 from trainlaunch.run.base.shm_reading import highest, measured_line, read_from_health
+from trainlaunch.run.base.wait_reading import AskedPage, DataWait, of_nodes
 from trainlaunch.run.base.watch import PlannedShm, ShmWatch
 from trainlaunch.run.kubernetes.api_errors import FORBIDDEN, ExecRefused
 from trainlaunch.run.kubernetes.client import Cluster
@@ -100,6 +101,19 @@ class Output:
         """Return the most that was seen in a pod's /dev/shm."""
         watch = self.watches.get(pod.uid)
         return None if watch is None else watch.peak
+
+    def data_wait(self) -> tuple[DataWait | None, float]:
+        """Return what the pods of the last attempt were seen to wait for data, and the seconds that they ran.
+
+        Their last seconds are never seen.
+        """
+        pods = [pod for uid in self.watches if (pod := self._watch.pod(uid)) is not None and pod.finished]
+        last = max((pod.started for pod in pods), default=0.0)
+        pods = [pod for pod in pods if pod.finished > last]
+        waited = of_nodes(self.watches[pod.uid].waits.seen for pod in pods)
+        if waited is None:
+            return None, 0.0
+        return waited._replace(whole=False), max(pod.finished for pod in pods) - min(pod.started for pod in pods)
 
     def remarks(self, *, succeeded: bool) -> list[str]:
         """Return what the readings of /dev/shm say about an unsized job, or of workers that did not run."""
@@ -213,6 +227,18 @@ def look_inside(cluster: Cluster, pod: Pod, say: Callable[[str], None]) -> Conta
         return None
 
 
+def wait_page(cluster: Cluster, pod: Pod) -> AskedPage | None:
+    """Return what reads how long a running pod waited for data; None of one that notes nothing."""
+
+    def execute(words: list[str]) -> str:
+        try:
+            return cluster.execute(pod.name, pod.container, words)
+        except ExecRefused:  # whoever reads /dev/shm says it
+            return ""
+
+    return AskedPage(execute) if pod.observed and pod.state == "running" else None
+
+
 class PodShm:
     """Readings of one pod for the watch of /dev/shm: a process in the pod each time, so seldom."""
 
@@ -243,9 +269,10 @@ class PodShm:
         self._failures = 0
         return reading
 
-    def wait_page(self, container: Pod) -> None:
-        """Return nothing: waits are read on this machine alone."""
-        return
+    def wait_page(self, container: Pod) -> AskedPage | None:
+        """Return what reads its waits for data by a command inside, where they are noted."""
+        now = self._now(container)
+        return None if now is None else wait_page(self._cluster, now)
 
     def checked(self, container: str) -> ContainerInfo | None:
         """Return nothing: a pod's health comes from its own events."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from trainlaunch.container.preflight import preflight_behind_entrypoint
 from trainlaunch.formats.quantities import bytes_of
-from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
+from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, PLAN_VARIABLE
 from trainlaunch.kinds import JOB_SET
+from trainlaunch.plan.instrumentation import DATA_WAIT
 from trainlaunch.plan.plan_label import LABEL as PLAN_LABEL
 from trainlaunch.plan.plan_label import Planned, planned_from, whole_number
 from trainlaunch.run.kubernetes.removal_times import removal_of, stamped
@@ -60,6 +61,7 @@ class Pod:
     labels: Mapping[str, str]
     fronted: bool = False
     has_liveness: bool = False
+    observed: bool = False
     disrupted: bool = False
     interrupted: bool = False
     removal_asked: float = 0.0
@@ -130,9 +132,11 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
 
 def _of_container(container: Mapping[str, Any]) -> dict[str, Any]:
     argv = [*(container.get("command") or ()), *(container.get("args") or ())]
+    env = {each.get("name"): each.get("value") for each in container.get("env") or ()}
     return {
         "health_command": _health_command(container),
         "has_liveness": "livenessProbe" in container,
+        "observed": DATA_WAIT in str(env.get(PLAN_VARIABLE)),
         "fronted": preflight_behind_entrypoint(argv),
     }
 

@@ -27,13 +27,14 @@ from trainlaunch.run.base.store import (
     ShmStatus,
     WorkerStatus,
 )
+from trainlaunch.run.base.wait_reading import DataWait, waited_words
 from trainlaunch.run.kubernetes.api_errors import ExecRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.follow import End, end_of_run
 from trainlaunch.run.kubernetes.gone_pods import result_with_events
 from trainlaunch.run.kubernetes.liveness import with_liveness
 from trainlaunch.run.kubernetes.logs import PodLog, is_silent
-from trainlaunch.run.kubernetes.output import Output, read_health, with_last_word
+from trainlaunch.run.kubernetes.output import Output, read_health, wait_page, with_last_word
 from trainlaunch.run.kubernetes.pending import GRACE, Reasons
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of
 from trainlaunch.run.kubernetes.results import DEADLINE_EXCEEDED, Result, exit_code_of, is_overdue, state_now
@@ -127,6 +128,12 @@ class _PodShm(NamedTuple):
     pod: Pod
     reading: ShmReading | None
     unread: str
+    waits: DataWait | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Return for how long its container runs."""
+        return time.time() - self.pod.started
 
 
 def status_of(
@@ -186,6 +193,7 @@ def _container(pod: Pod, attempt: int, read: _PodShm | None) -> ContainerStatus:
             unread=unread or None,
         ),
         workers=WorkerStatus(reading.workers if reading else None, pod.planned.processes),
+        data_wait=read.waits.document(read.seconds) if read is not None and read.waits is not None else None,
     )
 
 
@@ -222,7 +230,9 @@ def _read_pod(cluster: Cluster, pod: Pod) -> _PodShm:
     except ExecRefused as refused:
         return _PodShm(pod, None, str(refused))
     reading = read_from_health(said)
-    return _PodShm(pod, reading, "" if reading is not None else " ".join(said.split()))
+    page = wait_page(cluster, pod)
+    waits = None if page is None else page.read()
+    return _PodShm(pod, reading, "" if reading is not None else " ".join(said.split()), waits)
 
 
 def _lines(cluster: Cluster, run: ClusterRun, result: Result, pods: Sequence[Pod], code: int | None) -> Iterator[str]:
@@ -246,6 +256,8 @@ def _pod_lines(readings: Sequence[_PodShm]) -> Iterator[str]:
         yield f"pod        {name}: {_pod_state(pod)}{restarts}"
         if pod.state == "running":
             yield f"  /dev/shm {_shm(read)}"
+        if read.waits is not None and (words := waited_words(read.waits, read.seconds)):
+            yield f"  data     {words}"
 
 
 def _pod_state(pod: Pod) -> str:

@@ -174,6 +174,7 @@ def _followed(last: LastAttempt, down: str) -> Followed:
     """Return how the last attempt ended and why."""
     end = last.end
     verdict, remarks = verdict_on(end), tuple[str, ...]()
+    waited, seconds = last.output.data_wait()
     if end.how == "ended" and end.exit_code and not end.silent and not verdict:
         verdict = _failure(end, last.output)
     if end.how in {"ended", "stuck"}:
@@ -185,6 +186,8 @@ def _followed(last: LastAttempt, down: str) -> Followed:
         remarks=remarks,
         goes_on=goes_on(end),
         error=end.error,
+        data_wait=waited,
+        seconds=seconds,
     )
 
 
