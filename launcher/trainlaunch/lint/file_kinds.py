@@ -13,6 +13,7 @@ from trainlaunch.job.reserved import HEADER_START
 from trainlaunch.lint.document_kinds import kind_of_documents
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.rules.sources.near_scripts import TORCH
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -100,7 +101,7 @@ def kind_of(name: str, text: str, forced: str | None = None) -> FileKind:
     if path.suffix == ".json":
         return _json_kind(path, text)
     if path.suffix == ".py":
-        loads = "DataLoader" in text or "initial_seed" in text or ("SIGTERM" in text and "import torch" in text)
+        loads = "DataLoader" in text or "initial_seed" in text or ("SIGTERM" in text and TORCH.search(text))
         return FileKind(TRAINING_SCRIPT if loads else None)
     by_name = _by_name(path)
     content = by_name is None and (name == "-" or not path.suffix or text.startswith("#!"))
