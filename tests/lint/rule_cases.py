@@ -70,6 +70,7 @@ CASES: list[tuple[str, str, str, int]] = [
     ("entrypoint-eats-arguments", "compose", SERVICE % "entrypoint: [sh, -c, run], command: [a]", 1),
     ("dollar-read-by-compose", "compose", SERVICE % 'command: sh -c "for i in 1 2; do echo $i; done"', 1),
     ("dollar-read-by-compose", "compose", SERVICE % 'command: sh -c "echo $FROM_ENV"', 0),
+    ("dollar-read-by-compose", "compose", SERVICE % "environment: {C: a}, command: 'C=$$C; echo $C'", 1),
     ("workers-exceed-cpus", "shell", SHM + "--cpus 8 t:1 torchrun --nproc_per_node 4 train.py --num-workers 8", 1),
     ("workers-exceed-cpus", "shell", SHM + "--cpus 32 t:1 torchrun --nproc_per_node 4 train.py --num-workers 8", 0),
     ("nproc-under-omp", "shell", SHM + "t:1 sh -c 'export OMP_NUM_THREADS=1; python t.py --num-workers $(nproc)'", 1),

@@ -196,6 +196,8 @@ OWN: list[tuple[str, str, str, int]] = [
     ("training-in-deployment", "kubernetes", pod("args: [python, train.py]", kind="StatefulSet"), 1),
     ("training-in-deployment", "kubernetes", pod("args: [python, train.py]"), 0),
     ("training-in-deployment", "kubernetes", pod(STAYS, kind="StatefulSet"), 0),
+    ("training-in-deployment", "kubernetes", pod("args: [python, train.py, --steps=0]", kind="StatefulSet"), 0),
+    ("training-in-deployment", "kubernetes", pod("args: [python, train.py, --warm_steps=0]", kind="StatefulSet"), 1),
     ("training-in-deployment", "kubernetes", pod("args: [python, serve.py]", kind="Deployment"), 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 2, 1),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 0, 0),

@@ -61,8 +61,13 @@ def _set_inside(container: SourceContainer) -> Iterator[Problem]:
             continue
         for text, variable in pieces(node.text):
             match = _NAME.fullmatch(text) if variable else None
-            if match and re.search(
-                rf"(?:^|[\s;&|])(?:export )?{match[1]}=|\bfor {match[1]} in\b|\bread (?:-r )?{match[1]}\b", node.text
+            if (
+                match
+                and match[1] not in container.workload.env
+                and re.search(
+                    rf"(?:^|[\s;&|])(?:export )?{match[1]}=|\bfor {match[1]} in\b|\bread (?:-r )?{match[1]}\b",
+                    node.text,
+                )
             ):
                 yield Problem(
                     f"Compose replaces {text} before the container starts, and this command sets it only there",
