@@ -132,6 +132,8 @@ def _take_env(draft: JobDraft, workload: Workload) -> None:
     texts: dict[str, Value[str]] = {}
     for name, value in workload.env.items():
         source = _ONE_VARIABLE.fullmatch(value.text) if isinstance(value, Unknown) else None
+        if isinstance(value, Unknown) and (source is None or source[2] == "PWD"):
+            value, source = known_here(draft, "env", value), None
         if isinstance(value, Unknown) and value.text == name and _VARIABLE.fullmatch(name):
             draft.set(f"secrets.{name}", {"env": name})
         elif source and _VARIABLE.fullmatch(name) and source[1] in (None, name):
