@@ -62,7 +62,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     script = container.purpose.script or NearScript(trains=False, serves=False, workers=None)
     shown = script.workers if workers is None else workers
     count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
-    certain = Severity.ERROR if torch else Severity.WARNING
+    by_torch = Severity.ERROR if torch else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
     if workers or (shown and shown > 1 and gpus):
         whose = "" if workers else "the script's "
@@ -71,11 +71,11 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
             f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}",
         )
     if object_of(container) in beside.sized_objects and gpus:
-        return certain, "training with GPUs, and another pod of the same object has a size"
+        return by_torch, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
-        return certain, "a training command, and a size is given to `docker build` alone"
+        return by_torch, "a training command, and a size is given to `docker build` alone"
     if gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container):
-        return certain, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
+        return by_torch, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
     launched = script.ranks or any(program(each).launched for each in container.argvs)
     alone = count == 1 or (count is None and ranks == 1 and not launched)
     quiet = _without_nccl_shm(container) and not shown
@@ -89,7 +89,8 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     grave = torch and commanded and container.purpose.script is None and len(container.purpose.signs) > _ENOUGH
     if alone and not grave:
         return Severity.INFO, f"{what}, if its DataLoaders have workers"
-    return Severity.ERROR if grave else Severity.WARNING, what
+    certain = grave and (is_torch_base(workload) or not alone)
+    return Severity.ERROR if certain else Severity.WARNING, what
 
 
 def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
