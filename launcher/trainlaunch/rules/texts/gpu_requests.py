@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Edit, Severity
-from trainlaunch.formats.gpus import GPU_RESOURCE, NO_GPUS
+from trainlaunch.formats.gpus import GPU_RESOURCE, NO_GPUS, is_no_accelerator
 from trainlaunch.formats.workload import Known, Unknown, stated
 from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.rules.base.rule import Problem
@@ -117,6 +117,8 @@ def _of_variables(container: SourceContainer) -> str:
 
 def _of_pod(container: SourceContainer) -> str:
     pod = container.pod
+    if _may_be_given(container):
+        return ""
     for each in items_in(at(pod, "tolerations")):
         key = text_at(each, "key") or ""
         if key in _TAINTS:
@@ -130,6 +132,14 @@ def _of_pod(container: SourceContainer) -> str:
     if stated_ranks(container.argvs) and isinstance(visible, Known) and visible.value not in {"", "-1"}:
         return f"CUDA_VISIBLE_DEVICES is {visible.value}"
     return ""
+
+
+def _may_be_given(container: SourceContainer) -> bool:
+    """Return whether a pod may get GPUs by other words: a claim, a part of one, or what its own scheduler reads."""
+    schedulers = {None, "default-scheduler", "volcano"}
+    given = [each for each in container.workload.devices if not is_no_accelerator(each)]
+    claimed = at(container.pod, "resourceClaims") is not None
+    return bool(given) or claimed or text_at(container.pod, "schedulerName") not in schedulers
 
 
 @container_rule("TL366", Severity.ERROR, kinds=(COMPOSE, KUBERNETES))
