@@ -231,6 +231,7 @@ NEW_KINDS = [
     ("train.sbatch", "#SBATCH --gres=gpu:4\nsrun docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n"),
     ("train.job", "#!/bin/bash -eux\ndocker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n"),
     ("a.rst", "Run::\n\n    docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n\nDone\n"),
+    ("b.md", "Run:\n\n    sudo docker run --gpus all i:1 \\\n      torchrun --nproc_per_node 4 train.py\n\nDone\n"),
     ("a.mdx", "```bash\ndocker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n```\n"),
     ("a.md", "```yaml\nservices: {t: {image: 'i:1', gpus: all, command: torchrun --nproc_per_node 4 train.py}}\n```\n"),
     (
