@@ -248,12 +248,13 @@ def test_what_a_script_sets_itself_is_taken_and_a_home_is_known(tmp_path: Path) 
     assert (plan.job.image, plan.job.resources.gpus.count) == ("trainer:1", 2)
     assert [each.message[:31] for each in made.notes] == ["what the script does beside it "]
     assert f"source: {Path.home()}/x" in made.text
-    line = "docker run --shm-size=1g -v $PWD:$PWD -v $(pwd)/d:$HOME/d -w $PWD/src t:1 python train.py\n"
+    line = "docker run --shm-size=1g -v $PWD:$PWD -v $(pwd)/d:$HOME/d -w $PWD/src -e R=$PWD t:1 python train.py\n"
     made, plan = taken(line, "run.sh", tmp_path)
     assert ([each.target for each in plan.job.mounts], plan.job.working_dir) == (
         [str(tmp_path), f"{Path.home()}/d"],
         f"{tmp_path}/src",
     )
+    assert f"env:\n  R: {tmp_path}\n" in made.text
     made, _ = taken(line.replace("-w $PWD/src", "-w $WHERE"), "run.sh", tmp_path)
     assert "working_dir $WHERE was not converted" in [each.message for each in made.notes]
     job = "on: push\njobs:\n  t:\n    runs-on: x\n    container: {image: 'docker://h.io/t:1', options: --shm-size=1g}\n"

@@ -73,3 +73,16 @@ def test_a_stack_with_a_task_definition_is_refused_like_the_definition(name: str
     """CloudFormation's spelling is the same kind, whether its name or its words tell."""
     with pytest.raises(JobFileRejected, match="Amazon ECS"):
         take_over(STACK.encode(), name, pick="train", folder=Path())
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        ("#SBATCH --container-image=a.sqsh\npython train.py\n", "srun"),
+        ("srun apptainer exec --nv a.sif python train.py\n", "apptainer"),
+    ],
+)
+def test_what_a_batch_system_starts_is_named_and_not_taken_over(text: str, program: str) -> None:
+    """Its images and mounts are the cluster's; that no container is there would be false."""
+    with pytest.raises(JobFileRejected, match=f"starts its container by {program}, which is not taken over"):
+        take_over(text.encode(), "job.sbatch", pick=None, folder=Path())

@@ -15,6 +15,9 @@ TASK = '{"containerDefinitions": [{"name": "t", "image": "x:1"%s}]%s}'
 SIZE = ', "linuxParameters": {"sharedMemorySize": 1024}'
 JOB = "apiVersion: batch/v1\nkind: %s\nmetadata: {name: %s}\nspec: {}\n"
 GITLAB = "t:\n  image: x\n  script: [%s]\n"
+TOLERATED = "tolerations: [{key: nvidia.com/gpu, operator: Exists}]"
+ASKED = "resources: {limits: {%s: 1}}\n"
+SHOWN = "command: python train.py, environment: ['CUDA_VISIBLE_DEVICES=%s']"
 TWICE = "volumeMounts: [{name: dshm, mountPath: /dev/shm}, {name: dshm, mountPath: %s}]"
 JOB_IN = "on: push\njobs:\n  gpu:\n    runs-on: x\n    container: {image: 'trainer:1', options: %s}\n"
 RAY = "args: [python, train.py]\nenv: [{name: NUM_WORKERS, value: '4'}]\nresources: {limits: {cpu: %d}}"
@@ -67,6 +70,7 @@ CASES: list[tuple[str, str, str, int]] = [
     ("entrypoint-eats-arguments", "compose", SERVICE % "entrypoint: [sh, -c, run], command: [a]", 1),
     ("dollar-read-by-compose", "compose", SERVICE % 'command: sh -c "for i in 1 2; do echo $i; done"', 1),
     ("dollar-read-by-compose", "compose", SERVICE % 'command: sh -c "echo $FROM_ENV"', 0),
+    ("dollar-read-by-compose", "compose", SERVICE % "environment: {C: a}, command: 'C=$$C; echo $C'", 1),
     ("workers-exceed-cpus", "shell", SHM + "--cpus 8 t:1 torchrun --nproc_per_node 4 train.py --num-workers 8", 1),
     ("workers-exceed-cpus", "shell", SHM + "--cpus 32 t:1 torchrun --nproc_per_node 4 train.py --num-workers 8", 0),
     ("nproc-under-omp", "shell", SHM + "t:1 sh -c 'export OMP_NUM_THREADS=1; python t.py --num-workers $(nproc)'", 1),
@@ -128,6 +132,16 @@ CASES: list[tuple[str, str, str, int]] = [
     ("visible-devices-contradict", "shell", RUN + "-e CUDA_VISIBLE_DEVICES=3 t:1", 0),
     ("visible-devices-contradict", "kubernetes", pod(NODE % 1), 1),
     ("visible-devices-contradict", "kubernetes", pod(NODE % 8), 0),
+    ("visible-devices-contradict", "kubernetes", pod(NODE.replace("all}", "void}") % 1), 1),
+    ("visible-devices-contradict", "kubernetes", pod(NODE.replace("all}", "void}").partition("\n")[0] + "\n"), 0),
+    ("visible-devices-contradict", "shell", RUN + "--privileged --gpus 2 -e CUDA_VISIBLE_DEVICES=0,2 t:1", 0),
+    ("gpu-not-requested", "kubernetes", pod(COMMAND + ASKED % "nvidia.com/a100", spec=TOLERATED), 0),
+    ("gpu-not-requested", "kubernetes", pod(COMMAND + ASKED % "nvidia.com/ib_nic", spec=TOLERATED), 1),
+    ("gpu-not-requested", "kubernetes", pod(COMMAND + ASKED % "tencent.com/vcuda-core", spec=TOLERATED), 0),
+    ("gpu-not-requested", "kubernetes", pod(COMMAND, spec=TOLERATED + "\nschedulerName: kai-scheduler"), 0),
+    ("gpu-not-requested", "kubernetes", pod(COMMAND, spec=TOLERATED + "\nschedulerName: volcano"), 1),
+    ("gpu-not-requested", "compose", SERVICE % SHOWN % "0", 1),
+    ("gpu-not-requested", "compose", SERVICE % SHOWN % '""', 0),
     ("gpu-not-requested", "kubernetes", pod(COMMAND, spec="nodeSelector: {nvidia.com/gpu.present: 'true'}"), 1),
     ("gpu-not-requested", "kubernetes", pod("args: [serve]", spec="runtimeClassName: nvidia"), 0),
     (
@@ -184,6 +198,7 @@ CASES: list[tuple[str, str, str, int]] = [
     ("number-for-text", "kubernetes", pod("args: [--workers, '8']\nports: [{containerPort: 80}]"), 0),
     ("look-alike-in-environment", "compose", SERVICE % "environment: {V: 3.10}", 1),
     ("look-alike-in-environment", "compose", SERVICE % "environment: {V: 3.11, W: 8, X: true, Y: '017', Z:}", 0),
+    ("look-alike-in-environment", "compose", SERVICE % "environment: {LR: 1e-3}", 0),
     ("look-alike-in-environment", "compose", SERVICE % "environment: ['V=3.10']", 0),
     ("size-not-in-effect", "shell", RUN + "--shm-size=0" + TRAIN, 1),
     ("size-not-in-effect", "shell", RUN + "--shm-size=0 --tmpfs /dev/shm:size=1g" + TRAIN, 0),

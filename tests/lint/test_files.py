@@ -221,6 +221,8 @@ SCRIPTS = {
     "alone": "import torch\nloss.backward()\n",
     "ranks": "import torch\nmp.spawn(f)\nloss.backward()\n",
     "small": "import torch\nDataLoader(MNIST(r), num_workers=4)\nloss.backward()\n",
+    "few": "import os, torch\nDataLoader(d, batch_size=4, num_workers=2)\nloss.backward()\n",
+    "many": "import torch\nDataLoader(d, batch_size=32, num_workers=4)\nloss.backward()\n",
     "other": "import tensorflow as tf\nfrom own.net import net\n",
     "imports": "import torch\nfrom own.data import make\nloss.backward()\n",
     "default": "from transformers import Trainer\nTrainer(args=TrainingArguments(o)).train()\n",
@@ -229,6 +231,7 @@ NEW_KINDS = [
     ("train.sbatch", "#SBATCH --gres=gpu:4\nsrun docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n"),
     ("train.job", "#!/bin/bash -eux\ndocker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n"),
     ("a.rst", "Run::\n\n    docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n\nDone\n"),
+    ("b.md", "Run:\n\n    sudo docker run --gpus all i:1 \\\n      torchrun --nproc_per_node 4 train.py\n\nDone\n"),
     ("a.mdx", "```bash\ndocker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n```\n"),
     ("a.md", "```yaml\nservices: {t: {image: 'i:1', gpus: all, command: torchrun --nproc_per_node 4 train.py}}\n```\n"),
     (
@@ -257,6 +260,8 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         codes[name] = [each.severity.value for each in lint_file(compose).findings if each.diagnostic.code == "TL301"]
     assert codes == {"loads": ["error"], "alone": [], "imports": ["info"], "ranks": ["warning"], "default": []} | {
         "small": ["warning"],
+        "few": ["warning"],
+        "many": ["error"],
         "other": [],
     }
     (tmp_path / "docker/train/own").mkdir()

@@ -196,6 +196,8 @@ OWN: list[tuple[str, str, str, int]] = [
     ("training-in-deployment", "kubernetes", pod("args: [python, train.py]", kind="StatefulSet"), 1),
     ("training-in-deployment", "kubernetes", pod("args: [python, train.py]"), 0),
     ("training-in-deployment", "kubernetes", pod(STAYS, kind="StatefulSet"), 0),
+    ("training-in-deployment", "kubernetes", pod("args: [python, train.py, --steps=0]", kind="StatefulSet"), 0),
+    ("training-in-deployment", "kubernetes", pod("args: [python, train.py, --warm_steps=0]", kind="StatefulSet"), 1),
     ("training-in-deployment", "kubernetes", pod("args: [python, serve.py]", kind="Deployment"), 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 2, 1),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 0, 0),
@@ -253,6 +255,7 @@ def test_every_rule_has_near_misses() -> None:
         (RUN + "--gpus 4 t:1", "info"),
         (RUN + "--gpus all t:1 python train.py", "info"),
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py", "error"),
+        (RUN + "--gpus 1 h.io/training:1 python -m torch.distributed.run train.py", "warning"),
     ],
 )
 def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: str) -> None:

@@ -16,10 +16,13 @@ from trainlaunch.job.spec import JobSpec
 _PYTHON = re.compile(r"python[\d.]*")
 _PYTHON_VALUES = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _LAUNCHERS = frozenset({"torchrun", "deepspeed", "accelerate-launch", "ray", "composer"})
-_LAUNCHING_MODULES = frozenset(
+LAUNCHING_MODULES = frozenset(
     {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"}
 )
-
+# Modules of Python that run the script behind them.
+_RUNNING_MODULES = LAUNCHING_MODULES | {
+    *("cProfile", "profile", "pdb", "debugpy", "trace", "coverage", "torch.utils.bottleneck", "viztracer")
+}
 _CHANGES_FOLDER = frozenset({"-C", "--chdir", "-D", "--cwd", "--directory"})  # options of programs in front of Python
 _NO_PYTHON = frozenset({"--no-python", "--no_python"})  # the program behind is no script of Python
 
@@ -49,17 +52,17 @@ def command_script(words: Sequence[str]) -> CommandScript | None:
     if name.endswith(".py"):
         return CommandScript(words[at], at)
     if name in _LAUNCHERS or (name == "accelerate" and words[at + 1 : at + 2] == ["launch"]):
-        return _launched(words, at + 1)
-    return _of_python(words, at + 1) if _PYTHON.fullmatch(name) else None
+        return launched_script(words, at + 1)
+    return script_of_python(words, at + 1) if _PYTHON.fullmatch(name) else None
 
 
-def _of_python(words: Sequence[str], at: int) -> CommandScript | None:
+def script_of_python(words: Sequence[str], at: int) -> CommandScript | None:
     """Return what Python itself is told to run by the words from `at` on."""
     while at < len(words):
         word = words[at]
         if word == "-m":
-            if at + 1 < len(words) and words[at + 1] in _LAUNCHING_MODULES:
-                return _launched(words, at + 2)
+            if at + 1 < len(words) and words[at + 1] in _RUNNING_MODULES:
+                return launched_script(words, at + 2)
             return CommandScript(words[at + 1], at + 1, module=True) if at + 1 < len(words) else None
         if not word.startswith("-"):
             return CommandScript(word, at)
@@ -69,8 +72,8 @@ def _of_python(words: Sequence[str], at: int) -> CommandScript | None:
     return None
 
 
-def _launched(words: Sequence[str], at: int) -> CommandScript | None:
-    """Return the first file that a launcher of ranks may run; its other options' values are none."""
+def launched_script(words: Sequence[str], at: int) -> CommandScript | None:
+    """Return the first file that a launcher may run by the words from `at` on; its options' values are none."""
     for index in range(at, len(words)):
         if words[index] in {"-m", "--module"} and index + 1 < len(words) and not words[index + 1].startswith("-"):
             return CommandScript(words[index + 1], index + 1, module=True)

@@ -13,6 +13,7 @@ from trainlaunch.job.reserved import HEADER_START
 from trainlaunch.lint.document_kinds import kind_of_documents
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.rules.sources.near_scripts import TORCH
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -70,6 +71,8 @@ _DEFINITION = re.compile(r"^kind: CustomResourceDefinition[ \t]*$", re.MULTILINE
 _ON_PURPOSE = frozenset(
     {"templates", "template", "testdata", "fixtures", "invalid", "broken", "tests", "test", "cookiecutter"}
 )
+# Notes with YAML in them begin with something else.
+_STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/ -]+:(?:\s|$))")
 _LIMITS = ("values are nested", "the text stands for", "a character that YAML")
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
@@ -100,7 +103,7 @@ def kind_of(name: str, text: str, forced: str | None = None) -> FileKind:
     if path.suffix == ".json":
         return _json_kind(path, text)
     if path.suffix == ".py":
-        loads = "DataLoader" in text or "initial_seed" in text or ("SIGTERM" in text and "import torch" in text)
+        loads = "DataLoader" in text or "initial_seed" in text or ("SIGTERM" in text and TORCH.search(text))
         return FileKind(TRAINING_SCRIPT if loads else None)
     by_name = _by_name(path)
     content = by_name is None and (name == "-" or not path.suffix or text.startswith("#!"))
@@ -178,7 +181,7 @@ def is_broken(name: str, text: str, message: str) -> bool:
     A template's braces, a fixture that is broken on purpose, and limits of this reader are nobody's mistake.
     """
     path = PurePath(name)
-    if {*path.parts} & _ON_PURPOSE or any(each in message for each in _LIMITS):
+    if {*path.parts} & _ON_PURPOSE or any(each in message for each in _LIMITS) or not _STARTS_YAML.match(text):
         return False
     if _of_broken(path, text) == GITHUB or ("workflows" in path.parts and ".github" in path.parts):
         return not re.search(r"(?<!\$)\{\{|\{%|<%", text)

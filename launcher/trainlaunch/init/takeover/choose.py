@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -35,6 +36,11 @@ from trainlaunch.targets import TEXTS
 from trainlaunch.yamltree.tolerant import Node
 
 _FIX = "name a file with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
+# What starts a container from a batch system: Slurm's pyxis, or a program that reads images of its own.
+_OF_CLUSTER = re.compile(
+    r"--container-(?:image|name)\b|^[^#\n]*\b(?P<program>apptainer|singularity|enroot)\b[^\n]*\s(?:exec|run|start)\b",
+    re.MULTILINE,
+)
 # Kinds of which nothing is taken over: what the text is, and what to do in its place.
 REFUSED = {
     DOCKERFILE: ("a Dockerfile, which builds an image and starts none", "name the file that starts the image"),
@@ -67,7 +73,12 @@ def choose(data: bytes, name: str, pick: str | None) -> ChosenContainer:
         raise _rejected("TL382", f"{name} is {what}", fix, Span(name, 1, 1, 1, 1))
     containers = [each for each in file.containers if "initContainers[" not in each.workload.place]
     if not containers:
-        raise _rejected("TL382", f"{name} starts no container that can be read", _FIX, Span(name, 1, 1, 1, 1))
+        cluster = _OF_CLUSTER.search(file.text) if file.kind == SHELL else None
+        what, fix = f"{name} starts no container that can be read", _FIX
+        if cluster is not None:
+            what = f"{name} starts its container by {cluster['program'] or 'srun'}, which is not taken over"
+            fix = "write its image, command and mounts into a job file: `trainlaunch init --image IMAGE` begins one"
+        raise _rejected("TL382", what, fix, Span(name, 1, 1, 1, 1))
     names = _names(containers)
     if pick is None:
         if len(containers) == 1 or _are_nodes(containers) or _are_groups(containers):

@@ -130,11 +130,13 @@ def _undecided(draft: JobDraft, field: str, value: Unknown) -> None:
 def _take_env(draft: JobDraft, workload: Workload) -> None:
     """State variables; what a variable of the shell decides, and what is called a secret, as a secret's source."""
     texts: dict[str, Value[str]] = {}
-    for name, value in workload.env.items():
-        source = _ONE_VARIABLE.fullmatch(value.text) if isinstance(value, Unknown) else None
+    for name, written in workload.env.items():
+        source = _ONE_VARIABLE.fullmatch(written.text) if isinstance(written, Unknown) else None
+        here = isinstance(written, Unknown) and (source is None or source[2] == "PWD")
+        value = known_here(draft, "env", written) if here and isinstance(written, Unknown) else written
         if isinstance(value, Unknown) and value.text == name and _VARIABLE.fullmatch(name):
             draft.set(f"secrets.{name}", {"env": name})
-        elif source and _VARIABLE.fullmatch(name) and source[1] in (None, name):
+        elif source and value is written and _VARIABLE.fullmatch(name) and source[1] in (None, name):
             draft.set(f"secrets.{name}", {"env": source[2]})
             draft.comment("secrets", f"{name} is what the variable {source[2]} of this host holds.")
         elif isinstance(value, Known) and value.value and _SECRET.search(name) and _VARIABLE.fullmatch(name):

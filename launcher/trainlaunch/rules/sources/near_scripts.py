@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import re
 import sys
@@ -18,13 +19,18 @@ from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.units import MIB
 
-_TORCH = re.compile(
-    r"^[ \t]*(?:import|from) (?:torch|lightning|pytorch_lightning|transformers|accelerate)\b", re.MULTILINE
+# A script that imports one of these computes with PyTorch.
+TORCH = re.compile(
+    r"^[ \t]*(?:from |import (?:[\w.]+(?: as \w+)?, ?)*)"
+    r"(?:torch|lightning|pytorch_lightning|transformers|accelerate)\b",
+    re.MULTILINE,
 )
 _OTHER = re.compile(
     r"^[ \t]*(?:import|from) (?:tensorflow|keras|jax|flax|mxnet|paddle|xgboost|lightgbm)\b", re.MULTILINE
 )
 _SMALL = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
+_BATCH = re.compile(r"\bbatch_size[ ]?=[ ]?([\w.]+)")
+_MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
@@ -52,7 +58,7 @@ _MOST_MODULES = 20
 class NearScript(NamedTuple):
     """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
 
-    `ranks` share more than batches; `small` are the samples of its data sets; `other` is another framework alone.
+    `ranks` share more than batches; `small` are its batches; `other` is another framework alone.
     """
 
     trains: bool
@@ -101,7 +107,7 @@ def _is_file(path: Path) -> bool:
 
 def written_inside(argv: Iterable[str]) -> NearScript | None:
     """Return what a script shows that a command itself writes, as in a here-document; None where it writes none."""
-    text = next((each for each in argv if "\n" in each and _TORCH.search(each)), None)
+    text = next((each for each in argv if "\n" in each and TORCH.search(each)), None)
     return None if text is None else shown_whole(text)
 
 
@@ -165,13 +171,13 @@ def _modules(text: str) -> Iterator[str]:
 
 def shown_by(text: str) -> NearScript:
     """Return what the text of a script shows."""
-    torch = _TORCH.search(text) is not None
+    torch, workers = TORCH.search(text) is not None, _workers(text)
     return NearScript(
         torch and _TRAINS.search(text) is not None,
         _SERVES.search(text) is not None,
-        _workers(text),
+        workers,
         _RANKS.search(text) is not None,
-        _SMALL.search(text) is not None and "Resize(" not in text,
+        (_SMALL.search(text) is not None and "Resize(" not in text) or _samples(text, workers) <= _MOST_SAMPLES,
         not torch and _OTHER.search(text) is not None,
     )
 
@@ -188,3 +194,10 @@ def _workers(text: str) -> int | None:
     if defaults or len(numbers) == len(stated):
         return max([*numbers, *defaults], default=None)
     return None
+
+
+def _samples(text: str, workers: int | None) -> float:
+    """Return how many samples are alive at once: two batches a worker, each of the size that every loader states."""
+    stated = [match[1] for match in _BATCH.finditer(text)]
+    known = workers and stated and all(each.isdecimal() for each in stated)
+    return 2 * workers * max(map(int, stated)) if known and workers else math.inf

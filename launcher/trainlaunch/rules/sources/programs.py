@@ -9,16 +9,13 @@ import posixpath
 import re
 from typing import NamedTuple, TypeAlias
 
+from trainlaunch.job.command_script import LAUNCHING_MODULES, CommandScript, launched_script, script_of_python
+
 Argv: TypeAlias = tuple[str, ...]
 
 TRAINING, SERVING, OTHER, UNKNOWN = "training", "serving", "other", "unknown"
 
 _LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "composer", "horovodrun", "colossalai"})
-_MODULES = frozenset({"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"})
-# Modules of Python that run another script.
-_AROUND = frozenset(
-    {"cProfile", "profile", "pdb", "debugpy", "trace", "coverage", "torch.utils.bottleneck", "viztracer"}
-)
 # Words behind which a launcher starts a script; without one of them the first word that is no option is the script.
 _SUBCOMMANDS = {"accelerate": frozenset({"launch"}), "colossalai": frozenset({"run"})}
 # Programs whose subcommand trains.
@@ -121,36 +118,18 @@ def program(argv: Argv) -> Program:
     name = posixpath.basename(rest[0])
     if name in _LAUNCHERS:
         wanted = _SUBCOMMANDS.get(name)
-        if wanted is not None and not wanted & {*rest[1:3]}:
-            return Program(name)
-        return Program(name, _script_of(rest[1:]), launched=True)
+        launched = wanted is None or bool(wanted & {*rest[1:3]})
+        return Program(name, _file_of(launched_script(rest, 1), rest), launched=True) if launched else Program(name)
     if not _PYTHON.fullmatch(name):
         return Program(name, name if name.endswith(".py") else "")
-    for index, word in enumerate(rest[1:], start=1):
-        if word == "-c":
-            break  # what follows is code
-        if word == "-m":
-            module = rest[index + 1] if index + 1 < len(rest) else ""
-            if module in _MODULES or module in _AROUND:
-                return Program(name, _script_of(rest[index + 2 :]), launched=module in _MODULES)
-            return Program(name, _file_of(module))
-        if not word.startswith("-") and rest[index - 1] not in {"-W", "-X"}:
-            return Program(name, word)
-    return Program(name)
+    found = script_of_python(rest, 1)
+    launched = not LAUNCHING_MODULES.isdisjoint(rest[1 : found.at if found else None])
+    return Program(name, _file_of(found, rest if launched else ()), launched)
 
 
-def _file_of(module: str) -> str:
-    return f"{module.replace('.', '/')}.py" if module else ""
-
-
-def _script_of(words: Argv) -> str:
-    """Return the script that a launcher starts: the first word that is one; a variable may be one too."""
-    for index, word in enumerate(words):
-        if word.endswith(".py"):
-            return word
-        if word in {"-m", "--module"} and index + 1 < len(words) and not words[index + 1].startswith("-"):
-            return _file_of(words[index + 1])
-    return next((each for each in words if "$" in each and not each.startswith("-")), "")
+def _file_of(script: CommandScript | None, words: Argv) -> str:
+    """Return the file of a script, or the first word that a variable decides, which may be one too."""
+    return script.files[0] if script else next((each for each in words if "$" in each and not each.startswith("-")), "")
 
 
 def work_of(argv: Argv) -> tuple[str, tuple[str, ...]]:

@@ -20,7 +20,7 @@ from trainlaunch.rules.sources.purpose import (
     workers_of,
 )
 from trainlaunch.rules.sources.source_text import SourceContainer
-from trainlaunch.rules.sources.training_commands import program_of
+from trainlaunch.rules.sources.training_commands import is_training, program_of
 from trainlaunch.units import counted, human_size
 
 _INTERACTIVE = frozenset(
@@ -31,6 +31,7 @@ _ENOUGH = 2  # signs, beyond which a lone GPU is an error where nothing can tell
 _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs that more than a shell is in an image
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
 _SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
+_SERVES_VLLM = re.compile(r"(?:^|/)vllm-openai(?:-\w+)?(?:[:@]|$)")  # its entrypoint is the server
 
 
 class Beside(NamedTuple):
@@ -61,7 +62,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     script = container.purpose.script or NearScript(trains=False, serves=False, workers=None)
     shown = script.workers if workers is None else workers
     count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
-    certain = Severity.ERROR if torch else Severity.WARNING
+    by_torch = Severity.ERROR if torch else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
     if workers or (shown and shown > 1 and gpus):
         whose = "" if workers else "the script's "
@@ -70,11 +71,11 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
             f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}",
         )
     if object_of(container) in beside.sized_objects and gpus:
-        return certain, "training with GPUs, and another pod of the same object has a size"
+        return by_torch, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
-        return certain, "a training command, and a size is given to `docker build` alone"
+        return by_torch, "a training command, and a size is given to `docker build` alone"
     if gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container):
-        return certain, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
+        return by_torch, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
     launched = script.ranks or any(program(each).launched for each in container.argvs)
     alone = count == 1 or (count is None and ranks == 1 and not launched)
     quiet = _without_nccl_shm(container) and not shown
@@ -83,10 +84,13 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
     if count is not None and count > 1:
         return Severity.WARNING, f"training with {count} GPUs"
-    grave = torch and container.purpose.script is None and len(container.purpose.signs) > _ENOUGH
+    commanded = script.trains or any(map(is_training, container.argvs))
+    what = "a training command with GPUs" if commanded else "a pod of a training job with GPUs"
+    grave = torch and commanded and container.purpose.script is None and len(container.purpose.signs) > _ENOUGH
     if alone and not grave:
-        return Severity.INFO, "a training command with GPUs, if its DataLoaders have workers"
-    return Severity.ERROR if grave else Severity.WARNING, "a training command with GPUs"
+        return Severity.INFO, f"{what}, if its DataLoaders have workers"
+    certain = grave and (is_torch_base(workload) or not alone)
+    return Severity.ERROR if certain else Severity.WARNING, what
 
 
 def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
@@ -118,7 +122,8 @@ def _without_nccl_shm(container: SourceContainer) -> bool:
 
 def _parted(container: SourceContainer, shards: int) -> str:
     """Return what a model in several parts puts there, with its bytes where the server's own law says them."""
-    if any(map(is_vllm, container.argvs)):
+    image = (stated(container.workload.image) or "").partition("@")[0]
+    if any(map(is_vllm, container.argvs)) or _SERVES_VLLM.search(image):
         queues = vllm_law(Surroundings(container.argvs, {}, None, 0, shards, 1)).size
         return f"a model in {shards} parts, whose queues in vLLM take {human_size(queues)} there at most"
     return f"a model in {shards} parts, which pass tensors on there"

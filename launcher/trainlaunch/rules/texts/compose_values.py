@@ -27,6 +27,7 @@ from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
 _NAME = re.compile(r"\$\{?(\w+)\}?")
 _REFUSED = re.compile(r"\$\{(?:(?![A-Za-z_])|[A-Za-z_]\w*(?!\w|\}|:?[-?+]))[^}\s]{0,20}\}?")
+_FRACTION = re.compile(r"[-+]?[0-9.]+[eE][-+][0-9]+")  # no version and no name, and the same number in any form
 _MAX_LABEL = 63
 # As far as a name is refused, or its pods are: a CronJob adds 11 characters, a StatefulSet's label 11 of a hash.
 _MAX_NAME = {"Job": _MAX_LABEL, "Service": _MAX_LABEL, "CronJob": 52, "StatefulSet": 52, "JobSet": 52}
@@ -60,8 +61,13 @@ def _set_inside(container: SourceContainer) -> Iterator[Problem]:
             continue
         for text, variable in pieces(node.text):
             match = _NAME.fullmatch(text) if variable else None
-            if match and re.search(
-                rf"(?:^|[\s;&|])(?:export )?{match[1]}=|\bfor {match[1]} in\b|\bread (?:-r )?{match[1]}\b", node.text
+            if (
+                match
+                and match[1] not in container.workload.env
+                and re.search(
+                    rf"(?:^|[\s;&|])(?:export )?{match[1]}=|\bfor {match[1]} in\b|\bread (?:-r )?{match[1]}\b",
+                    node.text,
+                )
             ):
                 yield Problem(
                     f"Compose replaces {text} before the container starts, and this command sets it only there",
@@ -95,7 +101,7 @@ def look_alike_in_environment(container: SourceContainer) -> Iterator[Problem]:
         if not isinstance(node, Scalar) or not node.plain or value_of(node) is None:
             continue
         arrives = spelled(node)
-        if arrives.lower() != node.text.lower():
+        if arrives.lower() != node.text.lower() and not _FRACTION.fullmatch(node.text):
             yield Problem(
                 f"{name} is written {node.text} and arrives as {arrives}",
                 f'write "{node.text}", or "{arrives}" if that is meant',

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Known
@@ -27,6 +28,7 @@ from trainlaunch.rules.sources.source_text import (
 
 _FOR_EVER = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController"})
 _STAY = frozenset({"sleep", "tail"})  # what keeps a pod there that has trained
+_ENDLESS = re.compile(r"--?(?:(?:max|num|total|n|train|training)[-_])*(?:steps|iters|iterations|epochs)=(?:0|-1|inf)")
 _USER_NAMES = frozenset({"LOGNAME", "USER", "LNAME", "USERNAME"})
 _ADDS_USER = re.compile(r"\b(?:useradd|adduser)\b|/etc/passwd")
 
@@ -108,12 +110,18 @@ def training_in_deployment(container: SourceContainer) -> Iterator[Problem]:
         and trains(container)
         and not served
         and program(container.argvs[-1]).name not in _STAY
+        and not any(_ENDLESS.fullmatch(word) for argv in container.argvs for word in _joined(argv))
     ):
         yield Problem(
             f"a training command runs in a {kind}, which starts it again when it has ended",
             "make it a Job with restartPolicy: Never",
             "such pods are restarted whatever their exit code, so training begins again and keeps its GPU",
         )
+
+
+def _joined(argv: Sequence[str]) -> Iterator[str]:
+    """Yield each option with its value behind `=`, however it is written."""
+    return (one if "=" in one else f"{one}={other}" for one, other in itertools.pairwise((*argv, "")))
 
 
 @container_rule("TL111", Severity.WARNING, group=PRACTICE)

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Edit, Severity
-from trainlaunch.formats.gpus import GPU_RESOURCE
+from trainlaunch.formats.gpus import GPU_RESOURCE, NO_GPUS, is_no_accelerator
 from trainlaunch.formats.workload import Known, Unknown, stated
 from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
-from trainlaunch.rules.sources.container_facts import command_span, gpu_count, has_gpu, is_fragment
+from trainlaunch.rules.sources.container_facts import command_span, gpu_count, has_gpu, is_fragment, is_privileged
 from trainlaunch.rules.sources.purpose import ranks_of, trains
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
@@ -108,15 +108,17 @@ def _unasked(container: SourceContainer) -> Iterator[Problem]:
 def _of_variables(container: SourceContainer) -> str:
     workload = container.workload
     for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-        value = stated(workload.env.get(name))
+        value = (stated(workload.env.get(name)) or "").strip("\"' ")  # of a list item the quotes are the value's
         runtime = workload.rest.get("service.runtime") or workload.rest.get("--runtime")
-        if value and value not in {"none", "void", "-1", "NoDevFiles"} and runtime is None:
+        if value not in {*NO_GPUS, "NoDevFiles"} and runtime is None:
             return f"{name} is {value}"
     return ""
 
 
 def _of_pod(container: SourceContainer) -> str:
     pod = container.pod
+    if _may_be_given(container):
+        return ""
     for each in items_in(at(pod, "tolerations")):
         key = text_at(each, "key") or ""
         if key in _TAINTS:
@@ -130,6 +132,14 @@ def _of_pod(container: SourceContainer) -> str:
     if stated_ranks(container.argvs) and isinstance(visible, Known) and visible.value not in {"", "-1"}:
         return f"CUDA_VISIBLE_DEVICES is {visible.value}"
     return ""
+
+
+def _may_be_given(container: SourceContainer) -> bool:
+    """Return whether a pod may get GPUs by other words: a claim, a part of one, or what its own scheduler reads."""
+    schedulers = {None, "default-scheduler", "volcano"}
+    given = [each for each in container.workload.devices if not is_no_accelerator(each)]
+    claimed = at(container.pod, "resourceClaims") is not None
+    return bool(given) or claimed or text_at(container.pod, "schedulerName") not in schedulers
 
 
 @container_rule("TL366", Severity.ERROR, kinds=(COMPOSE, KUBERNETES))
@@ -220,6 +230,7 @@ def ranks_exceed_gpus(container: SourceContainer) -> Iterator[Problem]:
         count
         and ranks > count
         and trains(container)
+        and not is_privileged(container.workload)
         and not any("--use_cpu" in argv or "gloo" in argv for argv in container.argvs)
     ):
         yield Problem(
@@ -234,9 +245,12 @@ def ranks_exceed_gpus(container: SourceContainer) -> Iterator[Problem]:
 def visible_devices_contradict(container: SourceContainer) -> Iterator[Problem]:
     """A variable hides GPUs which are asked for, or shows others."""
     workload = container.workload
-    env = {name: value.value for name, value in workload.env.items() if isinstance(value, Known)}
-    # Without a request the text may run where an engine gives all GPUs by default.
-    granted = GrantedGpus(gpu_count(workload) or None, in_cluster=workload.format == KUBERNETES)
+    known = {name: value.value for name, value in workload.env.items() if isinstance(value, Known)}
+    # None are asked for where none are wanted, as of an operator's own pods.
+    env = {name: value for name, value in known.items() if has_gpu(workload) or value not in {"none", "void"}}
+    # Without a request the text may run where an engine gives all GPUs by default; all privileges show all of a node's.
+    count = None if is_privileged(workload) else gpu_count(workload) or None
+    granted = GrantedGpus(count, in_cluster=workload.format == KUBERNETES)
     for name, message, why in contradictions(env, granted):
         value = workload.env[name]
         yield Problem(message, f"delete {name}", why, span=value.span if isinstance(value, Known) else None)
