@@ -53,9 +53,9 @@ def _check_exit_codes(job: ValidationContext) -> None:
 
 def _check_owners(job: ValidationContext) -> None:
     """Report an owner of /dev/shm without a size that has no law, and Ray's where nothing says its store's size."""
-    for index, owner in enumerate(job.value("shm_extra") or ()):
-        path, name = f"shm_extra.{index}", owner["name"]
-        if owner.get("size") is not None:
+    for path, owner in job.entries("shm_extra"):
+        index, name = path.rpartition(".")[2], owner.get("name", BAD)
+        if name is BAD or owner.get("size") is not None:
             continue
         if name not in WITH_LAW:
             job.add(
