@@ -172,18 +172,18 @@ def test_an_owner_that_the_script_sizes_is_to_be_counted_so(
     """By its own number, which no plan reads: with less Ray is on disk, and vLLM's law is a bound alone."""
     owner = script.split()[1]
     job = {**job_of(tmp_path, script, []), **{key: SERVED[key] for key in ("resources", "data_loader")}}
-    assert "TL216" in codes_of(plan_with(tmp_path, **job))
+    assert "TL219" in codes_of(plan_with(tmp_path, **job))
     for told, sizes in ((False, right), (True, wrong)):
         for size in sizes:
             entry = {"name": owner} if size is None else {"name": owner, "size": size}
-            assert ("TL216" in codes_of(plan_with(tmp_path, **job, shm_extra=[entry]))) is told, size
+            assert ("TL219" in codes_of(plan_with(tmp_path, **job, shm_extra=[entry]))) is told, size
 
 
 @pytest.mark.parametrize("script", ["import ray\nray.init()\n", "class LLM:\n    pass\nLLM(tensor_parallel_size=4)\n"])
 def test_a_script_that_leaves_it_to_the_owner_is_told_nothing(tmp_path: Path, script: str) -> None:
     """Ray without a number may join a cluster that runs; another class of the name is none of vLLM's."""
     job = {**job_of(tmp_path, script, []), **{key: SERVED[key] for key in ("resources", "data_loader")}}
-    assert "TL216" not in codes_of(plan_with(tmp_path, **job))
+    assert "TL219" not in codes_of(plan_with(tmp_path, **job))
 
 
 def test_nccl_that_is_named_is_counted_once(tmp_path: Path) -> None:

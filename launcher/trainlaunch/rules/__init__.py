@@ -54,9 +54,9 @@ REMARKS: tuple[PlanRule, ...] = (
 )
 
 MAX_SCRIPT_BYTES = MIB
-_JUDGED = re.compile(  # a positional argument, one stated so, or a signature whose parameters are; how workers start
+_JUDGED = re.compile(  # a positional or required argument, or a signature that has such; how workers start; owners
     rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True|click\.argument|typer|fire\.Fire|HfArgumentParser|TrlParser"""
-    rb"""|set_start_method|\bspawn\b"""
+    rb"""|set_start_method|\bspawn\b|object_store_memory|tensor_parallel_size"""
 )
 
 # Codes of rules that are gone, which policies may still name: a code is never given to another rule.
@@ -81,7 +81,7 @@ def script_rules() -> tuple[PlanRule, ...]:
     """Return the rules of a script that is read; most plans are made where it isn't."""
     from trainlaunch.rules.plan import job_process
 
-    return (job_process.required_argument_missing, job_process.start_method_of_script)
+    return (job_process.required_argument_missing, job_process.start_method_of_script, job_process.shm_owner_of_script)
 
 
 def start_rules() -> tuple[PlanRule, ...]:

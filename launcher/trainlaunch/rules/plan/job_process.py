@@ -10,7 +10,9 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.did_you_mean import closest
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.job.command_script import script_not_in_mount
+from trainlaunch.job.shm_owners import RAY, STORE, TENSOR, VLLM, OwnerLaw, law_of
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.shm_extra import ShmOwner, shm_owners, surroundings
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.rules.sources.deciding_workers import arguments_of, script_facts
 from trainlaunch.rules.sources.scripts import PICKLE_WHY
@@ -25,6 +27,7 @@ from trainlaunch.rules.sources.training_commands import (
 )
 from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
 from trainlaunch.script.script_facts import Option
+from trainlaunch.units import format_size, human_size
 
 _ENDS_A_PARSER = frozenset({"-h", "--help", "--version"})
 
@@ -86,6 +89,35 @@ def start_method_of_script(plan: LaunchPlan) -> Iterator[Problem]:
         field,
         job.span("data_loader"),
     )
+
+
+@plan_rule("TL219", Severity.WARNING)
+def shm_owner_of_script(plan: LaunchPlan) -> Iterator[Problem]:
+    """The script gives Ray or vLLM a size, and shm_extra counts another one, or none."""
+    job, facts = plan.job, script_facts(plan.job)
+    if facts is None or job.shm_size is not None:
+        return
+    ranks = plan.ranks.value
+    counted_as = {each.name: each for each in shm_owners(job, ranks)}
+    for made in facts.shm_owners:
+        command = (made.name, {RAY: STORE, VLLM: TENSOR}[made.name][0], str(made.number))
+        law = law_of(made.name, surroundings(job, ranks)._replace(commands=(command,))) if made.number else None
+        now = counted_as.get(made.name)
+        if law is None or not law.size or (now is not None and _counts(now, law)):
+            continue
+        counts = "shm_extra lacks it" if now is None else f"shm_extra counts {human_size(now.size)}"
+        yield Problem(
+            f"{made.place} starts {made.name}, which takes up to {human_size(law.size)} of /dev/shm; {counts}",
+            f"write shm_extra: [{{name: {made.name}, size: {format_size(law.size)}}}]",
+            f"{made.name}: {law.derivation}",
+            "shm_extra",
+            job.span("command"),
+        )
+
+
+def _counts(now: ShmOwner, law: OwnerLaw) -> bool:
+    """Whether an entry of shm_extra is right: by this law, or with a size of its own that holds what is needed."""
+    return now.size == law.size if now.derivation else not law.needed or now.size >= law.size
 
 
 def _given(option: Option, words: tuple[str, ...]) -> bool:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.job.shm_owners import RAY, STORE, TENSOR, VLLM, OwnerLaw, is_vllm, law_of, starts_ray
+from trainlaunch.job.shm_owners import RAY, VLLM, is_vllm, law_of, starts_ray
 from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import measuring_command
 from trainlaunch.plan.memory_and_files import CHARGED, enough_memory
 from trainlaunch.plan.shared_memory import WHEN_FULL, WorkerNumbers, container_need, size_for_all_epochs
-from trainlaunch.plan.shm_extra import ShmOwner, shm_owners, surroundings
+from trainlaunch.plan.shm_extra import surroundings
 from trainlaunch.plan.workers_and_threads import allowed_workers
 from trainlaunch.rules.base.rule import Problem, plan_rule
-from trainlaunch.rules.sources.deciding_workers import script_facts
-from trainlaunch.units import MIB, counted, format_size, human_size, needed_size, round_up
+from trainlaunch.units import MIB
+from trainlaunch.units import counted
+from trainlaunch.units import format_size
+from trainlaunch.units import human_size
+from trainlaunch.units import needed_size
+from trainlaunch.units import round_up
 
 MAX_SIZE_BYTES = 2**60
 
@@ -143,39 +147,23 @@ def working_set_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL216", Severity.INFO)
 def shm_owner_unnamed(plan: LaunchPlan) -> Iterator[Problem]:
-    """The command or the script starts Ray or vLLM, and shm_extra doesn't count what that takes of /dev/shm."""
+    """The command starts Ray or vLLM, whose part of /dev/shm nothing counts."""
     job = plan.job
     if job.shm_size is not None:
         return
-    around, facts = surroundings(job, plan.ranks.value), script_facts(job)
-    counted_as = {each.name: each for each in shm_owners(job, plan.ranks.value)}
-    made = {each.name: each for each in facts.shm_owners if each.number} if facts is not None else {}
-    for owner, starts, option in ((VLLM, is_vllm, TENSOR[0]), (RAY, starts_ray, STORE[0])):
-        who, law, size, counted_now = "the command", law_of(owner, around), "", counted_as.get(owner)
-        if not any(map(starts, around.commands)):
-            if owner not in made:
-                continue
-            who, number = made[owner].place, str(made[owner].number)
-            law = law_of(owner, around._replace(commands=((owner, "serve", option, number),)))
-            size = f", size: {format_size(law.size)}" if law else ""
-        if law is None or not law.size or _suffices(counted_now, law, owner in made):
+    around = surroundings(job, plan.ranks.value)
+    for owner, starts in ((VLLM, is_vllm), (RAY, starts_ray)):
+        law = law_of(owner, around) if any(map(starts, around.commands)) else None
+        if law is None or not law.size or any(each.name == owner for each in job.shm_extra):
             continue
-        counts = "lacks it" if counted_now is None else f"counts {human_size(counted_now.size)}"
         without = "data_loader: none and " * plan.shm.unsized
         yield Problem(
-            f"{who} starts {owner}, which takes up to {human_size(law.size)} of /dev/shm; shm_extra {counts}",
-            f"write {without}shm_extra: [{{name: {owner}{size}}}]",
+            f"the command starts {owner}, which takes up to {human_size(law.size)} of /dev/shm; shm_extra lacks it",
+            f"write {without}shm_extra: [{{name: {owner}}}]",
             f"{owner}: {law.derivation}",
             "shm_extra",
             job.span("command"),
         )
-
-
-def _suffices(counted: ShmOwner | None, law: OwnerLaw, made: bool) -> bool:
-    """Whether an entry of shm_extra is right: one with a size of its own that holds what is needed, or by this law."""
-    if counted is None or not made:
-        return counted is not None
-    return counted.size == law.size if counted.derivation else not law.needed or counted.size >= law.size
 
 
 @plan_rule("TL209", Severity.INFO)
