@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
+import posixpath
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -36,11 +36,7 @@ from trainlaunch.targets import TEXTS
 from trainlaunch.yamltree.tolerant import Node
 
 _FIX = "name a file with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
-# What starts a container from a batch system: Slurm's pyxis, or a program that reads images of its own.
-_OF_CLUSTER = re.compile(
-    r"--container-(?:image|name)\b|^[^#\n]*\b(?P<program>apptainer|singularity|enroot)\b[^\n]*\s(?:exec|run|start)\b",
-    re.MULTILINE,
-)
+_IMAGE_READERS = ("apptainer", "singularity", "enroot")  # programs that start images of their own
 # Kinds of which nothing is taken over: what the text is, and what to do in its place.
 REFUSED = {
     DOCKERFILE: ("a Dockerfile, which builds an image and starts none", "name the file that starts the image"),
@@ -73,10 +69,12 @@ def choose(data: bytes, name: str, pick: str | None) -> ChosenContainer:
         raise _rejected("TL382", f"{name} is {what}", fix, Span(name, 1, 1, 1, 1))
     containers = [each for each in file.containers if "initContainers[" not in each.workload.place]
     if not containers:
-        cluster = _OF_CLUSTER.search(file.text) if file.kind == SHELL else None
+        programs = {posixpath.basename(word.text) for command in file.commands for word in command}
+        batch = ("srun",) if "--container-image" in file.text else ()  # Slurm's pyxis
+        started = [each for each in _IMAGE_READERS if each in programs] or [*batch]
         what, fix = f"{name} starts no container that can be read", _FIX
-        if cluster is not None:
-            what = f"{name} starts its container by {cluster['program'] or 'srun'}, which is not taken over"
+        if file.kind == SHELL and started:
+            what = f"{name} starts its container by {started[0]}, which is not taken over"
             fix = "write its image, command and mounts into a job file: `trainlaunch init --image IMAGE` begins one"
         raise _rejected("TL382", what, fix, Span(name, 1, 1, 1, 1))
     names = _names(containers)
