@@ -318,6 +318,6 @@ def test_a_plan_is_eight_lines_of_at_most_a_hundred_characters(trainlaunch: Runs
     assert rows["findings"].startswith("1 warning, 1 note, below")
     assert "/dev/shm  1Gi; what the DataLoaders take is unknown" in done.stdout
     write_job(tmp_path, **fields | {"data_loader": loaders | {"sample": {"shape": [4], "dtype": "float32"}}})
-    (need,) = re.findall(r"needs ([\d.]+ \w+) in", trainlaunch("plan", "job.yaml", cwd=tmp_path).stdout)
+    (need,) = re.findall(r"one-epoch peak ([\d.]+ \w+)", trainlaunch("plan", "job.yaml", cwd=tmp_path).stdout)
     refused = trainlaunch("plan", "job.yaml", "--set", "shm_size=64k", cwd=tmp_path)
     assert f"shm_size 64Ki is below the one-epoch peak of the DataLoaders, {need}" in refused.stderr

@@ -67,7 +67,7 @@ def test_a_script_that_no_reader_or_job_file_can_take_runs_all_the_same(
     loader = "from torch.utils.data import DataLoader\nDataLoader([1], num_workers=5000)\n"
     (tmp_path / "a.py").write_text(loader)
     planned = command_plan(["python", "a.py"], CommandNumbers(), {}, "0123456789ab")
-    assert [each.words for each in planned.decisions] == ["a.py:2 states 5000"]
+    assert [each.words for each in planned.decisions] == ["a.py:2 sets 5000"]
     assert planned.plan.job.command == ("python", "a.py")
     monkeypatch.setattr("trainlaunch.script.read_script.read_script", lambda _: {}["a reader's own mistake"])
     assert command_plan(["python", "a.py"], CommandNumbers(), {}, "0123456789ab").facts is None

@@ -17,6 +17,9 @@ from trainlaunch.inside import heartbeat, process
 from trainlaunch.inside.batch_waits import follow
 from trainlaunch.inside.heartbeat import LINE, LINES, Heartbeat
 
+from tests.conftest import ROOT
+
+OURS = {"PYTHONPATH": str(ROOT / "launcher")}  # whatever is installed
 BLANK = b" " * LINE * LINES
 
 
@@ -174,7 +177,7 @@ def test_processes_that_begin_at_once_have_a_line_each(page: Path) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "RANK": str(rank)},
+            env={**os.environ, **OURS, "RANK": str(rank)},
         )
         for rank in range(9)
     ]
@@ -269,7 +272,8 @@ def test_a_wait_that_goes_on_can_be_read_from_another_process(page: Path) -> Non
         "    def __next__(self): print(flush=True); time.sleep(60)\n"
         "batch_waits.follow(Slow, heartbeat.Heartbeat(sys.argv[1]), lambda: None); next(Slow())\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", text, str(page)], stdout=subprocess.PIPE, text=True)
+    argv = [sys.executable, "-c", text, str(page)]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ, **OURS})
     try:
         assert process.stdout is not None
         process.stdout.readline()

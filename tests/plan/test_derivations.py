@@ -49,7 +49,7 @@ def test_a_small_size_without_workers_is_below_need(tmp_path: Path) -> None:
 def test_more_bytes_than_any_engine_counts_are_an_error(tmp_path: Path) -> None:
     """Docker takes 2⁶³ bytes and more for a negative number, and a Kubernetes quantity wraps around."""
     sample = {"shape": [10**9, 10**9], "dtype": "int64"}
-    with pytest.raises(JobFileRejected, match="TL203: the job needs"):
+    with pytest.raises(JobFileRejected, match="TL203: the job's one-epoch peak"):
         plan_with(tmp_path, data_loader={"batch_size": 1, "sample": sample, "num_workers": 1})
 
 

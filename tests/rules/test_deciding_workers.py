@@ -114,4 +114,4 @@ def test_too_many_workers_are_lowered_where_they_are_decided(tmp_path: Path) -> 
         "set data_loader.num_workers to 2, and write num_workers=2 at train.py:3 or data_loader.inject: force"
     )
     fix = more_memory(with_job(Evidence(137, memory=2**31), job_with(tmp_path, **fields)))
-    assert "or lower num_workers in the script and in data_loader.num_workers (train.py:3 states 8)" in fix
+    assert "or lower num_workers in the script and in data_loader.num_workers (train.py:3 sets 8)" in fix

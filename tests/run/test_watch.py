@@ -89,7 +89,7 @@ def test_full_means_no_room_for_the_next_storage(watch: tuple[ShmWatch, list[str
     watcher.take(reading(2 * GIB - largest + PAGE))
     watcher.take(reading(2 * GIB))
     assert len(said) == 1
-    seen = r"/dev/shm was seen full at \d\d:\d\d:\d\d: 2\.0 GiB of 2\.0 GiB used, the job needs .* that finds no room"
+    seen = r"/dev/shm was seen full at \d\d:\d\d:\d\d: 2\.0 GiB of 2\.0 GiB used, one-epoch peak .* that finds no room"
     assert re.match(seen, said[0]), "what was seen, and what may follow; not what has not happened"
 
 

@@ -18,7 +18,7 @@ ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal
 
 def _have_somewhere(number: int) -> str:
     """Return how a script gets `number` workers where nobody knows who decides how many it has."""
-    where = "where the script sets num_workers (an option, a variable, or the DataLoader call)"
+    where = "where it sets num_workers (an option, a variable, or the DataLoader call)"
     return f"let it start {counted(number, 'worker')} {where}"
 
 

@@ -74,7 +74,7 @@ def choose(data: bytes, name: str, pick: str | None) -> ChosenContainer:
         started = [each for each in _IMAGE_READERS if each in programs] or [*batch]
         what, fix = f"{name} starts no container that can be read", _FIX
         if file.kind == SHELL and started:
-            what = f"{name} starts its container by {started[0]}, which is not taken over"
+            what = f"{name} starts its container by {started[0]}, which init does not convert"
             fix = "write its image, command and mounts into a job file: `trainlaunch init --image IMAGE` begins one"
         raise _rejected("TL382", what, fix, Span(name, 1, 1, 1, 1))
     names = _names(containers)

@@ -14,12 +14,7 @@ from trainlaunch.plan.shared_memory import WHEN_FULL, WorkerNumbers, container_n
 from trainlaunch.plan.shm_extra import surroundings
 from trainlaunch.plan.workers_and_threads import allowed_workers
 from trainlaunch.rules.base.rule import Problem, plan_rule
-from trainlaunch.units import MIB
-from trainlaunch.units import counted
-from trainlaunch.units import format_size
-from trainlaunch.units import human_size
-from trainlaunch.units import needed_size
-from trainlaunch.units import round_up
+from trainlaunch.units import MIB, counted, format_size, human_size, needed_size, round_up
 
 MAX_SIZE_BYTES = 2**60
 

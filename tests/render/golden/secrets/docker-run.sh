@@ -5,7 +5,7 @@
 # image_entrypoint is not set: an ENTRYPOINT that the image has is not run.
 # shellcheck disable=SC2016  # paths of secrets stand here as they are
 docker_run() {
-  # --shm-size is the minimum size min(2 GiB, memory/2), above the upper bound 590 MiB
+  # --shm-size is minimum size min(2 GiB, memory/2), above upper bound 590 MiB
   exec docker run \
     --rm --init --name uploads --pull missing \
     --label dev.trainlaunch.job=uploads \
