@@ -68,7 +68,7 @@ def law_of(owner: str, job: Surroundings) -> OwnerLaw | None:
 def _ray(job: Surroundings) -> OwnerLaw | None:
     stated = _option(job.commands, STORE)
     store = _number(stated) or _number(_overrides(job.commands).get("object_store_memory", ""))
-    told = f"object store {human_size(store or 0)}, as the command sets"
+    told = f"object store {human_size(store or 0)}, as it is set"
     if store is None:
         if job.memory is None:
             return None

@@ -113,7 +113,7 @@ def _gpus(container: dict[str, Any]) -> Iterator[str]:
             yield f"envFrom with {prefix or 'no'} prefix, which may have NVIDIA_VISIBLE_DEVICES"
     claims = mapping(container.get("resources")).get("claims")
     if claims:
-        yield f"PVCs: {claims}"
+        yield f"claims: {claims}"
     yield from (f"{name}: {each}" for name, each in _resources(container).items() if GPU_RESOURCE.fullmatch(name))
     mounts = map(mapping, listed(container.get("volumeMounts")))
     yield from (f"the mount {each['mountPath']}" for each in mounts if gives_gpus_at(str(each.get("mountPath"))))
