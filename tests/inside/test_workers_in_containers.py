@@ -73,14 +73,16 @@ def test_a_loader_with_something_against_it_is_left_alone(
 
 
 GUARDED = """
-import threading
+import numpy, threading
 class Holds(Data):
     def __init__(self, **held): super().__init__(); self.held = held
 if __name__ == "__main__":
     torch.multiprocessing.set_start_method("METHOD")
     for each in (Holds(key=[1, lambda: 1]), Holds(lock=threading.Lock()), Holds(labels=torch.zeros(1 << 20))):
         show(DataLoader(each))
-    show(DataLoader(Holds(weights=torch.zeros(3), queue=torch.multiprocessing.Queue())))
+    show(DataLoader(Holds(images=numpy.broadcast_to(numpy.zeros(1), (1 << 27) + 1))))
+    sparse = torch.eye(2).to_sparse()
+    show(DataLoader(Holds(weights=torch.zeros(3), sparse=sparse, queue=torch.multiprocessing.Queue())))
 """
 
 
@@ -88,13 +90,14 @@ if __name__ == "__main__":
 def test_workers_that_are_new_pythons_get_what_can_be_pickled(inside: Inner, method: str) -> None:
     """forkserver is the default of Python 3.14. What can't is named, as are tensors that move to /dev/shm."""
     ran = train(inside, GUARDED.replace("METHOD", method))
-    left = "DataLoader 0 64\n" * 3
+    left = "DataLoader 0 64\n" * 4
     assert (ran.code, ran.out) == (0, left + "DataLoader 2 64\n"), ran.err
-    key, lock, labels, given = (each.partition(" ")[2] for each in told(ran))
+    key, lock, labels, images, given = (each.partition(" ")[2] for each in told(ran))
     begins = f"left alone: workers start by {method}, and "
     assert key.startswith(f"{begins}dataset.held['key'][1] (<lambda>) can't be pickled: ")
     assert lock.startswith(f"{begins}dataset.held['lock'] (lock) can't be pickled: ")
     assert labels.startswith(f"{begins}4 MiB of tensors in its dataset would move to /dev/shm, unplanned")
+    assert images.startswith(f"{begins}each would get its own copy of 1024 MiB of arrays")
     assert given.startswith("num_workers 0 → 2; ")
 
 

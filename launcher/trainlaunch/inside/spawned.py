@@ -12,6 +12,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 MAX_TENSORS = 1 << 20  # bytes of a dataset that may move to /dev/shm unplanned
+MAX_ARRAYS = 1 << 30  # bytes of its arrays, of which each worker gets a copy, of a mapped file too
 MAX_SECONDS = 10  # each worker's start takes as long
 HANDED = ("dataset", "collate_fn")
 
@@ -20,15 +21,20 @@ def against_spawned(arguments: dict[str, Any], planned: int) -> str:
     """Return what is against spawned workers of a loader; `planned` bytes of its tensors may move to /dev/shm."""
     if not _is_guarded():
         return 'the script has no `if __name__ == "__main__":` around it'
-    tensors = 0
+    tensors = arrays = 0
     for name in HANDED:
         trial, problem = _trial(arguments.get(name))
         if problem is not None:
-            path, value = _culprit(arguments[name], name)
+            late = isinstance(problem, TimeoutError)  # no part of it need be at fault
+            until = 0.0 if late else time.monotonic() + MAX_SECONDS
+            path, value = _culprit(arguments[name], name, until)
             return f"{path} ({_named(value)}) can't be pickled: {' '.join(str(problem).split())[:200]}"
         tensors += trial.tensors
+        arrays += trial.arrays
     if tensors > max(MAX_TENSORS, planned):
         return f"{tensors >> 20} MiB of tensors in its dataset would move to /dev/shm, unplanned; let probe measure it"
+    if arrays > MAX_ARRAYS:
+        return f"each would get its own copy of {arrays >> 20} MiB of arrays in its dataset"
     return ""
 
 
@@ -51,7 +57,13 @@ def _is_guarded() -> bool:
 
 
 def _asks_for_name(test: ast.expr) -> bool:
-    return any(isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(test))
+    """Whether it asks for the name of the module, and not for the one that a new Python gives it too."""
+    words = {
+        getattr(each, "id", None) or getattr(each, "value", None)
+        for each in ast.walk(test)
+        if isinstance(each, (ast.Name, ast.Constant))
+    }
+    return "__name__" in words and "__mp_main__" not in words
 
 
 class _Nowhere:
@@ -74,20 +86,24 @@ class _Popen:
 
 
 class _Trial(ForkingPickler):
-    """Pickles as a start of a worker does, but copies no array and moves no tensor: `tensors` are their bytes."""
+    """Pickles as a start of a worker does, but copies no array and moves no tensor; it counts their bytes."""
 
     def __init__(self) -> None:
         super().__init__(_Nowhere(), pickle.HIGHEST_PROTOCOL)
-        self.tensors = 0
+        self.tensors = self.arrays = 0
 
     def reducer_override(self, value: Any) -> Any:
         torch = sys.modules["torch"]
-        if isinstance(value, torch.Tensor) and (value.is_leaf or not value.requires_grad):
+        dense = isinstance(value, torch.Tensor) and value.layout is torch.strided  # a sparse one has its parts pickled
+        if dense and (value.is_leaf or not value.requires_grad):
             if value.device.type == "cpu" and not value.is_shared():
                 self.tensors += value.element_size() * value.nelement()
             return int, ()
         objects = getattr(getattr(value, "dtype", None), "hasobject", True)
-        return NotImplemented if objects or type(value).__module__ != "numpy" else (int, ())
+        if objects or type(value).__module__ != "numpy":
+            return NotImplemented
+        self.arrays += value.nbytes
+        return int, ()
 
 
 def _trial(value: Any) -> tuple[_Trial, BaseException | None]:
@@ -102,17 +118,20 @@ def _trial(value: Any) -> tuple[_Trial, BaseException | None]:
     return trial, None
 
 
-def _culprit(value: Any, path: str) -> tuple[str, Any]:
-    """Return the innermost object that can't be pickled, and where it is."""
+def _culprit(value: Any, path: str, until: float) -> tuple[str, Any]:
+    """Return the innermost object that can't be pickled, and where it is, as far as is known by that time."""
+    parts: Any
     if isinstance(value, dict):
-        parts = [(f"[{key!r}]", part) for key, part in value.items()]
+        parts = ((f"[{key!r}]", part) for key, part in value.items())
     elif isinstance(value, (list, tuple)):
-        parts = [(f"[{number}]", part) for number, part in enumerate(value)]
+        parts = ((f"[{number}]", part) for number, part in enumerate(value))
     else:
-        parts = [(f".{name}", part) for name, part in getattr(value, "__dict__", {}).items()]
+        parts = ((f".{name}", part) for name, part in getattr(value, "__dict__", {}).items())
     for name, part in parts if path.count(".") + path.count("[") < 8 else ():
+        if time.monotonic() > until:
+            break
         if _trial(part)[1] is not None:
-            return _culprit(part, path + name)
+            return _culprit(part, path + name, until)
     return path, value
 
 
