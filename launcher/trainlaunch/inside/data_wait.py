@@ -91,8 +91,8 @@ class DataWait:
             return
         now = _now()
         try:
-            loop = iterator.__dict__["_trainlaunch_wait"]
-            if not loop.entered:
+            loop = iterator.__dict__.get("_trainlaunch_wait")
+            if loop is None or not loop.entered:
                 return
             numbers, took = loop.numbers, now - loop.entered
             loop.entered = 0
