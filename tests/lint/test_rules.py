@@ -13,6 +13,7 @@ GPU = "resources: {limits: {memory: 16Gi, nvidia.com/gpu: 1}}"
 JOB = "on: push\njobs:\n  gpu:\n    runs-on: %s\n    container: {image: 'trainer:1', options: --shm-size=8g}\n"
 CLASS = "class A(%s):\n    def __init__(self):\n        self.f = %s\n    def __getitem__(self, i):\n        return %s\n"
 STAYS = "args: [bash, -c, python train.py && sleep infinity]"
+OPEN_STEPS = "args: [python, train.py, --max_steps, '-1', --num_train_epochs, '3']"
 LOADER = "x = DataLoader(A(), num_workers=%s)\n"
 SPAWN = "x = DataLoader(d, num_workers=2, multiprocessing_context='spawn'%s)\n"
 SCRIPT = "training-script"
@@ -198,6 +199,7 @@ OWN: list[tuple[str, str, str, int]] = [
     ("training-in-deployment", "kubernetes", pod(STAYS, kind="StatefulSet"), 0),
     ("training-in-deployment", "kubernetes", pod("args: [python, train.py, --steps=0]", kind="StatefulSet"), 0),
     ("training-in-deployment", "kubernetes", pod("args: [python, train.py, --warm_steps=0]", kind="StatefulSet"), 1),
+    ("training-in-deployment", "kubernetes", pod(OPEN_STEPS, kind="StatefulSet"), 1),
     ("training-in-deployment", "kubernetes", pod("args: [python, serve.py]", kind="Deployment"), 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 2, 1),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 0, 0),

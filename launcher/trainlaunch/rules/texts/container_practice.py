@@ -28,7 +28,9 @@ from trainlaunch.rules.sources.source_text import (
 
 _FOR_EVER = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController"})
 _STAY = frozenset({"sleep", "tail"})  # what keeps a pod there that has trained
-_ENDLESS = re.compile(r"--?(?:(?:max|num|total|n|train|training)[-_])*(?:steps|iters|iterations|epochs)=(?:0|-1|inf)")
+_LENGTH = r"--?(?:(?:max|num|total|n|train|training)[-_])*(?:steps|iters|iterations|epochs)"
+_ENDLESS = re.compile(rf"{_LENGTH}=(?:0|-1|inf)")
+_ENDS = re.compile(rf"{_LENGTH}=[1-9].*")  # it trains so long, whatever another one leaves open: --max_steps -1
 _USER_NAMES = frozenset({"LOGNAME", "USER", "LNAME", "USERNAME"})
 _ADDS_USER = re.compile(r"\b(?:useradd|adduser)\b|/etc/passwd")
 
@@ -110,13 +112,18 @@ def training_in_deployment(container: SourceContainer) -> Iterator[Problem]:
         and trains(container)
         and not served
         and program(container.argvs[-1]).name not in _STAY
-        and not any(_ENDLESS.fullmatch(word) for argv in container.argvs for word in _joined(argv))
+        and not any(map(_is_endless, container.argvs))
     ):
         yield Problem(
             f"a training command runs in a {kind}, which starts it again when it has ended",
             "make it a Job with restartPolicy: Never",
             "such pods are restarted whatever their exit code, so training begins again and keeps its GPU",
         )
+
+
+def _is_endless(argv: Sequence[str]) -> bool:
+    words = tuple(_joined(argv))
+    return any(map(_ENDLESS.fullmatch, words)) and not any(map(_ENDS.fullmatch, words))
 
 
 def _joined(argv: Sequence[str]) -> Iterator[str]:
