@@ -216,6 +216,16 @@ def test_what_is_too_long_is_said_and_definitions_are_left_out(tmp_path: Path) -
     assert (finding.severity.value, finding.diagnostic.message[:10]) == ("info", "not judged")
 
 
+@pytest.mark.parametrize(("name", "severity"), [("docker-compose.yml", "error"), ("notes.yaml", "info")])
+def test_a_first_line_that_is_no_yaml_is_an_error_where_the_name_says_who_reads_it(
+    tmp_path: Path, name: str, severity: str
+) -> None:
+    """Compose refuses it; notes with YAML in them are read by nobody."""
+    path = tmp_path / name
+    path.write_text('version "3.8"\nservices:\n  a: {image: x}\n')
+    assert [each.severity.value for each in lint_file(path).findings] == [severity]
+
+
 SCRIPTS = {
     "loads": "import torch\nDataLoader(d, num_workers=4)\nloss.backward()\n",
     "alone": "import torch\nloss.backward()\n",

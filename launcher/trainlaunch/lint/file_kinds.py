@@ -71,7 +71,8 @@ _DEFINITION = re.compile(r"^kind: CustomResourceDefinition[ \t]*$", re.MULTILINE
 _ON_PURPOSE = frozenset(
     {"templates", "template", "testdata", "fixtures", "invalid", "broken", "tests", "test", "cookiecutter"}
 )
-# Notes with YAML in them begin with something else.
+# Notes with YAML in them begin with something else, and no program reads them by such a name.
+_READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:\.[\w.-]+)?\.ya?ml")
 _STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
 _LIMITS = ("values are nested", "the text stands for", "a character that YAML")
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
@@ -181,7 +182,9 @@ def is_broken(name: str, text: str, message: str) -> bool:
     A template's braces, a fixture that is broken on purpose, and limits of this reader are nobody's mistake.
     """
     path = PurePath(name)
-    if {*path.parts} & _ON_PURPOSE or any(each in message for each in _LIMITS) or not _STARTS_YAML.match(text):
+    if {*path.parts} & _ON_PURPOSE or any(each in message for each in _LIMITS):
+        return False
+    if not (_READ_BY_NAME.fullmatch(path.name) or _STARTS_YAML.match(text)):
         return False
     if _of_broken(path, text) == GITHUB or ("workflows" in path.parts and ".github" in path.parts):
         return not re.search(r"(?<!\$)\{\{|\{%|<%", text)
