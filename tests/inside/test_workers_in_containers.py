@@ -97,7 +97,7 @@ def test_workers_that_are_new_pythons_get_what_can_be_pickled(inside: Inner, met
     assert key.startswith(f"{begins}dataset.held['key'][1] (<lambda>) can't be pickled: ")
     assert lock.startswith(f"{begins}dataset.held['lock'] (lock) can't be pickled: ")
     assert labels.startswith(f"{begins}4 MiB of tensors in its dataset would move to /dev/shm, unplanned")
-    assert images.startswith(f"{begins}each would get its own copy of 1024 MiB of arrays")
+    assert images.startswith(f"{begins}each would copy 1024 MiB of arrays")
     assert given.startswith("num_workers 0 → 2; ")
 
 

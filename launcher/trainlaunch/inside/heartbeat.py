@@ -59,7 +59,7 @@ class Heartbeat:
 
     def leave(self, _: object, came: bool) -> None:
         """Note that it is over, with a batch or without; the longest other wait goes on."""
-        if not self._on or self._page is None:  # an interrupt came before the line
+        if not self._on or not self._page:  # interrupted
             return
         with self._lock:
             self._waits.pop(_thread(), None)

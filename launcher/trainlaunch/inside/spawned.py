@@ -11,8 +11,7 @@ from multiprocessing import context
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-MAX_TENSORS = 1 << 20  # bytes of a dataset that may move to /dev/shm unplanned
-MAX_ARRAYS = 1 << 30  # bytes of its arrays, of which each worker gets a copy, of a mapped file too
+MAX_TENSORS = 1 << 20  # bytes of a dataset that may move unplanned
 MAX_SECONDS = 10  # each worker's start takes as long
 HANDED = ("dataset", "collate_fn")
 
@@ -25,16 +24,15 @@ def against_spawned(arguments: dict[str, Any], planned: int) -> str:
     for name in HANDED:
         trial, problem = _trial(arguments.get(name))
         if problem is not None:
-            late = isinstance(problem, TimeoutError)  # no part of it need be at fault
-            until = 0.0 if late else time.monotonic() + MAX_SECONDS
-            path, value = _culprit(arguments[name], name, until)
+            seconds = 0 if isinstance(problem, TimeoutError) else MAX_SECONDS
+            path, value = _culprit(arguments[name], name, time.monotonic() + seconds)
             return f"{path} ({_named(value)}) can't be pickled: {' '.join(str(problem).split())[:200]}"
         tensors += trial.tensors
         arrays += trial.arrays
     if tensors > max(MAX_TENSORS, planned):
         return f"{tensors >> 20} MiB of tensors in its dataset would move to /dev/shm, unplanned; let probe measure it"
-    if arrays > MAX_ARRAYS:
-        return f"each would get its own copy of {arrays >> 20} MiB of arrays in its dataset"
+    if arrays >> 30:
+        return f"each would copy {arrays >> 20} MiB of arrays in its dataset"
     return ""
 
 
@@ -57,12 +55,7 @@ def _is_guarded() -> bool:
 
 
 def _asks_for_name(test: ast.expr) -> bool:
-    """Whether it asks for the name of the module, and not for the one that a new Python gives it too."""
-    words = {
-        getattr(each, "id", None) or getattr(each, "value", None)
-        for each in ast.walk(test)
-        if isinstance(each, (ast.Name, ast.Constant))
-    }
+    words = {getattr(each, "id", None) or getattr(each, "value", None) for each in ast.walk(test)}
     return "__name__" in words and "__mp_main__" not in words
 
 
@@ -94,7 +87,7 @@ class _Trial(ForkingPickler):
 
     def reducer_override(self, value: Any) -> Any:
         torch = sys.modules["torch"]
-        dense = isinstance(value, torch.Tensor) and value.layout is torch.strided  # a sparse one has its parts pickled
+        dense = isinstance(value, torch.Tensor) and value.layout is torch.strided
         if dense and (value.is_leaf or not value.requires_grad):
             if value.device.type == "cpu" and not value.is_shared():
                 self.tensors += value.element_size() * value.nelement()
@@ -119,19 +112,19 @@ def _trial(value: Any) -> tuple[_Trial, BaseException | None]:
 
 
 def _culprit(value: Any, path: str, until: float) -> tuple[str, Any]:
-    """Return the innermost object that can't be pickled, and where it is, as far as is known by that time."""
+    """Return the innermost object that can't be pickled, and where it is, if found in time."""
     parts: Any
     if isinstance(value, dict):
-        parts = ((f"[{key!r}]", part) for key, part in value.items())
+        form, parts = "[{!r}]", value.items()
     elif isinstance(value, (list, tuple)):
-        parts = ((f"[{number}]", part) for number, part in enumerate(value))
+        form, parts = "[{}]", enumerate(value)
     else:
-        parts = ((f".{name}", part) for name, part in getattr(value, "__dict__", {}).items())
-    for name, part in parts if path.count(".") + path.count("[") < 8 else ():
+        form, parts = ".{}", getattr(value, "__dict__", {}).items()
+    for key, part in parts if path.count(".") + path.count("[") < 8 else ():
         if time.monotonic() > until:
             break
         if _trial(part)[1] is not None:
-            return _culprit(part, path + name, until)
+            return _culprit(part, path + form.format(key), until)
     return path, value
 
 
