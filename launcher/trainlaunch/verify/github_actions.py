@@ -60,7 +60,7 @@ def parse_rendering(text: str, folder: Path) -> Workload:
     values = {key: _literal(value) for key, value in env.items() if key not in secrets}
     mounts = [_mount(each) for each in container.pop("volumes", [])]
     if container or document.pop("name") != name:
-        raise ValueError(f"the container has keys that no rendered file writes: {', '.join(container)}")
+        raise ValueError(f"the container has keys that no rendered file has: {', '.join(container)}")
     rest = {key: each for key, each in read.rest.items() if key != "command"}
     steps = {f"{index}.{key}": each for index, step in enumerate(job.pop("steps")) for key, each in step.items()}
     return read._replace(

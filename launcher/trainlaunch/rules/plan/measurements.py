@@ -128,7 +128,7 @@ def _of_all(plan: LaunchPlan, probe: ProbeMeasurement) -> Iterator[Problem]:
     spec = plan.job.data_loader
     if spec.loaders_run == "in_turn" != probe.loaders_run and len(spec.loaders) > 1:
         yield Problem(
-            "loaders were alive together in the script, and loaders_run sets in_turn",
+            "loaders were alive together in the script, and loaders_run is in_turn",
             "set loaders_run to together, or delete it",
             _STATED_WINS,
             "data_loader.loaders_run",

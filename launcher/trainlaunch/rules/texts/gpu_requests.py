@@ -159,10 +159,10 @@ def _refused_by_compose(container: SourceContainer) -> Iterator[Problem]:
         if not isinstance(each, Mapping):
             continue
         if "capabilities" not in each.items:
-            message, fix = "a reserved device sets no capabilities", "add capabilities: [gpu]"
+            message, fix = "a reserved device has no capabilities", "add capabilities: [gpu]"
             yield Problem(message, fix, _REFUSED, span=each.span)
         elif "count" in each.items and "device_ids" in each.items:
-            message, fix = "a reserved device sets a count and device_ids", "keep one of count and device_ids"
+            message, fix = "a reserved device has a count and device_ids", "keep one of count and device_ids"
             yield Problem(message, fix, _REFUSED, span=each.span)
 
 
