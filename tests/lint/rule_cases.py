@@ -28,10 +28,13 @@ HOST = SERVICE.replace("}\n", ", network_mode: host}\n") % "command: torchrun %s
 BATCH = "#!/bin/bash\n#SBATCH --gres=gpu:2\n"
 MEET = "H=$(scontrol show hostnames $L | head -1 || echo %s\ntorchrun --nnodes=$N --rdzv-endpoint=%s train.py\n"
 COMPILED = "FROM %s\nRUN %s\nCMD uv run torchrun --nproc_per_node 2 train.py --compile"
+RANKS = "command: [torchrun, --nproc_per_node, '4', train.py]\nresources: {limits: {%s}}"
 CASES: list[tuple[str, str, str, int]] = [
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 t:1 torchrun --nproc_per_node 4 train.py", 1),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 4 t:1 torchrun --nproc_per_node 4 train.py", 0),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus all t:1 torchrun --nproc_per_node 4 train.py", 0),
+    ("ranks-exceed-gpus", "kubernetes", pod(RANKS % "nvidia.com/gpumem: 9, nvidia.com/gpu: 2"), 1),
+    ("ranks-exceed-gpus", "kubernetes", pod(RANKS % "nvidia.com/gpu.shared: 4"), 0),
     ("shm-size-missing", "shell", "nvidia-docker run -it --rm t:1 bash", 1),
     ("ranks-exceed-gpus", "shell", SHM + "t:1 torchrun --nproc_per_node 4 train.py", 0),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 t accelerate launch --num_processes 4 --num_machines 2 a.py", 0),
