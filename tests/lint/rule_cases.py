@@ -35,6 +35,7 @@ CASES: list[tuple[str, str, str, int]] = [
     ("ranks-exceed-gpus", "shell", SHM + "--gpus all t:1 torchrun --nproc_per_node 4 train.py", 0),
     ("ranks-exceed-gpus", "kubernetes", pod(RANKS % "nvidia.com/gpumem: 9, nvidia.com/gpu: 2"), 1),
     ("ranks-exceed-gpus", "kubernetes", pod(RANKS % "nvidia.com/gpu.shared: 4"), 0),
+    ("ranks-exceed-gpus", "kubernetes", pod(RANKS % "gpu.intel.com/millicores: 500, gpu.intel.com/i915: 2"), 1),
     ("shm-size-missing", "shell", "nvidia-docker run -it --rm t:1 bash", 1),
     ("ranks-exceed-gpus", "shell", SHM + "t:1 torchrun --nproc_per_node 4 train.py", 0),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 t accelerate launch --num_processes 4 --num_machines 2 a.py", 0),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 
-# Some clusters ask for a model by name: nvidia.com/a100. Of one GPU HAMi's nvidia.com/gpumem and gpucores count parts.
-# Intel's i915_monitoring and xe_monitoring compute on none.
+# Some clusters ask for a model by name: nvidia.com/a100. Parts of one are no GPUs, as HAMi's nvidia.com/gpumem and
+# gpucores and Intel's gpu.intel.com/millicores are. Intel's i915_monitoring and xe_monitoring compute on none.
 GPU_RESOURCE = re.compile(
     r"nvidia\.com/(?:gpu|gpu[-._].*|(?:mig-|pgpu|rtx|gtx|quadro|tesla|titan|GRID|g[bh][0-9]|[abhlmptv][0-9]).*)|amd\.com/(?:gpu|cpx|dpx|spx).*"
-    r"|gpu\.intel\.com/(?:i915|xe|tiles|millicores|memory\.max)"
+    r"|gpu\.intel\.com/(?:i915|xe)"
 )
 # Other resources that no accelerator hides behind: Kubernetes' own, network cards, cryptography, single device nodes.
 NO_ACCELERATOR = re.compile(
