@@ -233,6 +233,7 @@ SCRIPTS = {
     "small": "import torch\nDataLoader(MNIST(r), num_workers=4)\nloss.backward()\n",
     "few": "import os, torch\nDataLoader(d, batch_size=4, num_workers=2)\nloss.backward()\n",
     "many": "import torch\nDataLoader(d, batch_size=32, num_workers=4)\nloss.backward()\n",
+    "unsaid": "import torch\nDataLoader(d, bs, num_workers=4)\nDataLoader(e, batch_size=1)\nloss.backward()\n",
     "other": "import tensorflow as tf\nfrom own.net import net\n",
     "imports": "import torch\nfrom own.data import make\nloss.backward()\n",
     "default": "from transformers import Trainer\nTrainer(args=TrainingArguments(o)).train()\n",
@@ -272,6 +273,7 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         "small": ["warning"],
         "few": ["warning"],
         "many": ["error"],
+        "unsaid": ["error"],
         "other": [],
     }
     (tmp_path / "docker/train/own").mkdir()

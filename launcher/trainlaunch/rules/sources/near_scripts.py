@@ -199,5 +199,6 @@ def _workers(text: str) -> int | None:
 def _samples(text: str, workers: int | None) -> float:
     """Return how many samples are alive at once: two batches a worker, each of the size that every loader states."""
     stated = [match[1] for match in _BATCH.finditer(text)]
-    known = workers and stated and all(each.isdecimal() for each in stated)
+    all_state = len(stated) >= max(1, text.count("DataLoader("))
+    known = workers and all_state and all(each.isdecimal() for each in stated)
     return 2 * workers * max(map(int, stated)) if known and workers else math.inf
