@@ -69,6 +69,10 @@ def test_a_script_that_no_reader_or_job_file_can_take_runs_all_the_same(
     planned = command_plan(["python", "a.py"], CommandNumbers(), {}, "0123456789ab")
     assert [each.words for each in planned.decisions] == ["a.py:2 sets 5000"]
     assert planned.plan.job.command == ("python", "a.py")
+    (tmp_path / "b.py").write_text(loader.replace("5000", "2"))
+    small = ("data_loader.batch_bytes={size: 64Mi, tensors: 1}", "shm_size=8Mi")
+    with pytest.raises(JobFileRejected, match="TL202"):
+        command_plan(["python", "b.py"], CommandNumbers(sets=small), {}, "0123456789ab")
     monkeypatch.setattr("trainlaunch.script.read_script.read_script", lambda _: {}["a reader's own mistake"])
     assert command_plan(["python", "a.py"], CommandNumbers(), {}, "0123456789ab").facts is None
 

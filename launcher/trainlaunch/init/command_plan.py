@@ -78,11 +78,15 @@ def command_plan(
     options = _options(name, command, asked, env, container)
     try:
         return _planned(options, asked, facts, run)
-    except JobFileRejected:
-        if asked.workers is not None:
+    except JobFileRejected as rejected:
+        if asked.workers is not None or not all(map(_is_of_the_file, rejected.diagnostics)):
             raise
         # A number of its own that no job file can have: torch has to judge it.
         return _planned(options, asked, None, run, own_numbers=False)
+
+
+def _is_of_the_file(found: Diagnostic) -> bool:
+    return found.severity is not Severity.ERROR or found.code.startswith("TL1")  # TL2 is what was asked with --set
 
 
 def _options(
