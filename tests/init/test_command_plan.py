@@ -15,6 +15,21 @@ from trainlaunch.run.base.store import Followed
 from trainlaunch.run.base.wait_reading import DataWait, LoaderWait
 
 
+def test_a_variable_of_the_shell_decides_and_a_secret_stays_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command inherits the one; the job file that `init --from` hands on names the other without its value."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("READERS", "8")
+    loader = "DataLoader([1], num_workers=int(os.getenv('READERS', '4')))\n"
+    (tmp_path / "a.py").write_text("import os\nfrom torch.utils.data import DataLoader\n" + loader)
+    planned = command_plan(["python", "a.py"], CommandNumbers(), {"HF_TOKEN": "hf_x", "A": "b"}, "0123456789ab")
+    assert [each.words for each in planned.decisions] == ["READERS 8 decides (a.py:3)"]
+    assert '\nenv: {A: "b"}\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n' in planned.text
+    assert planned.plan.job.env["HF_TOKEN"] == "hf_x"
+    assert "hf_x" not in planned.text
+
+
 @pytest.mark.parametrize(
     ("visible", "nodes", "gpus"),
     [

@@ -140,7 +140,15 @@ _RUN = _compiled(
 def without_fields(diagnosis: Diagnosis, target: str, *, by_run: bool = False) -> Diagnosis:
     """Return a diagnosis whose way out names no field of a job file; `by_run`: it names options of `run`."""
     table = _RUN if by_run else _POD if target == KUBERNETES.name else _ENGINE
-    fix = diagnosis.fix
+    return replace(diagnosis, fix=_by(table, diagnosis.fix))
+
+
+def as_options(fix: str) -> str:
+    """Return a way out in fields with options of `run` in their place."""
+    return _by(_RUN, fix)
+
+
+def _by(table: tuple[tuple[re.Pattern[str], Told], ...], fix: str) -> str:
     for pattern, told in (*_ANYWHERE, *table):
         fix = pattern.sub(told, fix)
-    return replace(diagnosis, fix=fix)
+    return fix
