@@ -146,7 +146,7 @@ def test_what_no_loaders_explain_is_said(tmp_path: Path) -> None:
     plan = planned(ROOT / "examples/quickstart/job.yaml", "docker")
     text = re.sub(r" files=\d+", " files=9000001", render(plan))
     taken = take_over(text.encode(), str(tmp_path / "run.sh"), pick=None, folder=tmp_path)
-    assert [each.message for each in taken.notes] == ["files of the plan was not converted"]
+    assert [each.message for each in taken.notes] == ["a part of the plan (files) was not converted"]
 
 
 def test_secrets_come_back_by_their_sources_and_no_value_is_asked_for(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from trainlaunch.script.script_facts import ScriptOwner
 from trainlaunch.units import MIB, format_size, round_up
 
 _MANY = 2**12  # beyond which no size is written as a power
+_MOST = 2**63  # bytes; Python itself refuses to print what has thousands of digits
 # The name of each, the beginning and ends of the call, and the keyword that sizes it.
 _OWNERS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("ray", "ray.", ("ray.init",), "object_store_memory"),
@@ -24,8 +25,9 @@ def shm_owners_of(program: Program) -> Iterator[ScriptOwner]:
     for name, begins, ends, keyword in _OWNERS:
         for call, source in Calls(program).named(*ends, of=(begins,)):
             stated = next((each.value for each in call.keywords if each.arg == keyword), None)
-            if stated is not None:
-                yield ScriptOwner(name, source.place(call), _folded(stated))
+            if stated is not None and not (isinstance(stated, ast.Constant) and stated.value is None):
+                number = _folded(stated)
+                yield ScriptOwner(name, source.place(call), number if number and number < _MOST else None)
                 break
 
 
