@@ -2,7 +2,7 @@
 
     python bench/data_wait.py                       # six scripts in containers, then pairs; about five minutes
     python bench/data_wait.py --only lightning,hf
-    python bench/data_wait.py --only py-spy         # decode and tiny beside py-spy (pip install py-spy)
+    python bench/data_wait.py --only py-spy         # all but the ranks beside py-spy (pip install py-spy)
     python bench/data_wait.py --output json
 
 Each script is a job that `trainlaunch up` starts on Docker with 2 CPUs, and `status -o json` tells what was noted. The
@@ -171,7 +171,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         rows = [row for each in SCRIPTS if each in asked for row in rows_of(each, image, folder)]
-        rows += [beside_py_spy(each, image, folder) for each in ("decode", "tiny") if "py-spy" in asked]
+        rows += [beside_py_spy(each, image, folder) for each in SCRIPTS[:-1] if "py-spy" in asked]
         alone = [(DATA_WAIT,), (HEARTBEAT,), (HEARTBEAT, DATA_WAIT)] if "pairs" in asked else []
         pairs = {" + ".join(parts): microseconds(image, folder, *parts) for parts in alone}
     found = {"rows": [{**each._asdict(), "points": each.off} for each in rows], "microseconds": pairs}

@@ -134,14 +134,19 @@ def test_shm_size_of_docker_inspect_counts_only_where_it_is_in_effect(doctor: An
 
 
 def test_a_job_file_gives_the_numbers_and_the_target(doctor: Any, tmp_path: Path) -> None:
-    """A fix for a pod has no ulimits."""
+    """A fix for a pod has no ulimits; one on workers names the script's own line."""
+    (tmp_path / "train.py").write_text("from torch.utils.data import DataLoader\nDataLoader([], num_workers=8)\n")
     (tmp_path / "job.yaml").write_text(
-        "name: job\nimage: a:1\ncommand: [python]\nresources: {cpus: 2, memory: 8Gi}\nshm_size: 3Gi\n"
+        "name: job\nimage: a:1\ncommand: [python, /w/train.py]\nresources: {cpus: 2, memory: 8Gi}\nshm_size: 3Gi\n"
+        "target_overrides: {docker: {mounts: [{type: bind, source: ., target: /w}]}}\n"
     )
     job = ("--job", str(tmp_path / "job.yaml"))
     assert "/dev/shm of 3.0 GiB is full" in doctor(ENOSPC, None, *job)[1][0]["cause"]
     files = doctor("RuntimeError: received 0 items of ancdata\n", None, *job, "--target", "kubernetes")[1][0]
     assert "ulimits" not in files["fix"]
+    shared = "UserWarning: This DataLoader will create 8 worker processes in total. Our suggested max number of worker "
+    shared += "in current system is 2, which is smaller than what this DataLoader is going to create.\n"
+    assert "num_workers=2 at train.py:2" in doctor(shared, None, *job)[1][0]["fix"]
 
 
 def test_a_job_that_no_plan_passes_has_numbers_too(doctor: Any, tmp_path: Path) -> None:

@@ -15,6 +15,21 @@ from trainlaunch.run.base.store import Followed
 from trainlaunch.run.base.wait_reading import DataWait, LoaderWait
 
 
+def test_a_variable_of_the_shell_decides_and_a_secret_stays_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command inherits the one; the job file that `init --from` hands on names the other without its value."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("READERS", "8")
+    loader = "DataLoader([1], num_workers=int(os.getenv('READERS', '4')))\n"
+    (tmp_path / "a.py").write_text("import os\nfrom torch.utils.data import DataLoader\n" + loader)
+    planned = command_plan(["python", "a.py"], CommandNumbers(), {"HF_TOKEN": "hf_x", "A": "b"}, "0123456789ab")
+    assert [each.words for each in planned.decisions] == ["READERS 8 decides (a.py:3)"]
+    assert '\nenv: {A: "b"}\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n' in planned.text
+    assert planned.plan.job.env["HF_TOKEN"] == "hf_x"
+    assert "hf_x" not in planned.text
+
+
 @pytest.mark.parametrize(
     ("visible", "nodes", "gpus"),
     [
@@ -69,6 +84,10 @@ def test_a_script_that_no_reader_or_job_file_can_take_runs_all_the_same(
     planned = command_plan(["python", "a.py"], CommandNumbers(), {}, "0123456789ab")
     assert [each.words for each in planned.decisions] == ["a.py:2 sets 5000"]
     assert planned.plan.job.command == ("python", "a.py")
+    (tmp_path / "b.py").write_text(loader.replace("5000", "2"))
+    small = ("data_loader.batch_bytes={size: 64Mi, tensors: 1}", "shm_size=8Mi")
+    with pytest.raises(JobFileRejected, match="TL202"):
+        command_plan(["python", "b.py"], CommandNumbers(sets=small), {}, "0123456789ab")
     monkeypatch.setattr("trainlaunch.script.read_script.read_script", lambda _: {}["a reader's own mistake"])
     assert command_plan(["python", "a.py"], CommandNumbers(), {}, "0123456789ab").facts is None
 

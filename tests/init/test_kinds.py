@@ -83,6 +83,8 @@ def test_a_stack_with_a_task_definition_is_refused_like_the_definition(name: str
     ],
 )
 def test_what_a_batch_system_starts_is_named_and_not_taken_over(text: str, program: str) -> None:
-    """Its images and mounts are the cluster's; that no container is there would be false."""
-    with pytest.raises(JobFileRejected, match=f"starts its container by {program}, which is not taken over"):
+    """Its images and mounts are the cluster's; that none is there would be false; an installed program starts none."""
+    with pytest.raises(JobFileRejected, match=f"starts its container by {program}, which init does not convert"):
         take_over(text.encode(), "job.sbatch", pick=None, folder=Path())
+    with pytest.raises(JobFileRejected, match="starts no container that can be read"):
+        take_over(b"module load apptainer\npython train.py\n", "job.sbatch", pick=None, folder=Path())

@@ -141,23 +141,12 @@ def test_a_changed_number_is_not_passed_off_as_the_plan(tmp_path: Path) -> None:
     assert plan_job(read_job(tmp_path / "job.yaml")).shm.need == 184320
 
 
-def test_an_unset_entrypoint_is_known_by_the_words_of_earlier_renderings(tmp_path: Path) -> None:
-    """They lie in repositories; a job that clears the entrypoint is another one."""
-    text = render(planned(ROOT / "tests/render/jobs/minimal.yaml", "docker"))
-    earlier = text.replace("image_entrypoint is not set", "image_entrypoint is not stated")
-    assert earlier != text
-    taken = [
-        take_over(each.encode(), str(tmp_path / "a.sh"), pick=None, folder=tmp_path).text for each in (text, earlier)
-    ]
-    assert taken[0] == taken[1]
-
-
 def test_what_no_loaders_explain_is_said(tmp_path: Path) -> None:
     """Open files that fit to no batch: the job plans all the same, and a warning names the number."""
     plan = planned(ROOT / "examples/quickstart/job.yaml", "docker")
     text = re.sub(r" files=\d+", " files=9000001", render(plan))
     taken = take_over(text.encode(), str(tmp_path / "run.sh"), pick=None, folder=tmp_path)
-    assert [each.message for each in taken.notes] == ["files of the plan was not converted"]
+    assert [each.message for each in taken.notes] == ["a part of the plan (files) was not converted"]
 
 
 def test_secrets_come_back_by_their_sources_and_no_value_is_asked_for(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnose.base.memory_advice import more_memory
 from trainlaunch.rules import check_plan
-from trainlaunch.rules.sources.deciding_workers import deciding_workers
-from trainlaunch.run.base.run_evidence import with_job
+from trainlaunch.rules.sources.deciding_workers import WorkersDecision, deciding_workers
+from trainlaunch.run.base.run_evidence import advice_in_options, with_job
 
 from tests.jobs import job_with, plan_with
 
@@ -115,3 +115,22 @@ def test_too_many_workers_are_lowered_where_they_are_decided(tmp_path: Path) -> 
     )
     fix = more_memory(with_job(Evidence(137, memory=2**31), job_with(tmp_path, **fields)))
     assert "or lower num_workers in the script and in data_loader.num_workers (train.py:3 sets 8)" in fix
+
+
+@pytest.mark.parametrize(
+    ("decision", "to_have", "lower"),
+    [
+        (("constant", "", "a.py:3", 8), "give `--workers 2`", "lower num_workers (a.py:3 sets 8)"),
+        (("plan", "data_loader.inject"), "give `--workers 2`", "lower num_workers (`--workers`)"),
+        (("variable", "N", "a.py:3", 8, True), "write N=2", "lower N"),
+        (("option", "--readers ", "a.py:3", 8, True), "write --readers 2", "lower --readers"),
+        (("unknown",), "let it start 2 workers where it sets num_workers (an option", "lower num_workers"),
+    ],
+)
+def test_a_command_of_run_gets_its_workers_by_its_own_words_and_options(
+    decision: tuple[Any, ...], to_have: str, lower: str
+) -> None:
+    """No field of a job file is one of them, and what --workers gave is taken back by it."""
+    advice = advice_in_options(WorkersDecision(*decision))
+    assert advice.to_have(2).startswith(to_have)
+    assert advice.lower() == lower

@@ -179,7 +179,14 @@ def test_an_owner_that_the_script_sizes_is_to_be_counted_so(
             assert ("TL219" in codes_of(plan_with(tmp_path, **job, shm_extra=[entry]))) is told, size
 
 
-@pytest.mark.parametrize("script", ["import ray\nray.init()\n", "class LLM:\n    pass\nLLM(tensor_parallel_size=4)\n"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import ray\nray.init()\n",
+        "import ray\nray.init(object_store_memory=None)\n",
+        "class LLM:\n    pass\nLLM(tensor_parallel_size=4)\n",
+    ],
+)
 def test_a_script_that_leaves_it_to_the_owner_is_told_nothing(tmp_path: Path, script: str) -> None:
     """Ray without a number may join a cluster that runs; another class of the name is none of vLLM's."""
     job = {**job_of(tmp_path, script, []), **{key: SERVED[key] for key in ("resources", "data_loader")}}

@@ -79,8 +79,9 @@ def test_shm_inside_is_the_plans(trainlaunch: Runs, make_job: MakeJob) -> None:
 
 def test_wrong_files_stop_with_78_and_are_not_retried(trainlaunch: Runs, make_job: MakeJob) -> None:
     """The preflight stops it before the first line, once: another attempt would find the same files."""
-    wrong = {"TMPDIR": "/no/such/folder"}
-    done = trainlaunch("up", str(make_job(env=wrong, restart={"max_attempts": 3}, command=["echo", "trained"])))
+    wrong, loader = {"TMPDIR": "/no/such/folder"}, {"num_workers": 1, "batch_size": 1}  # workers have sockets there
+    fields = {"env": wrong, "data_loader": loader, "restart": {"max_attempts": 3}, "command": ["echo", "trained"]}
+    done = trainlaunch("up", str(make_job(**fields)))
     assert done.returncode == 78
     assert "trained" not in done.stdout
     assert "cause[TL601]" in done.stderr

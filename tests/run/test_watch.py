@@ -41,6 +41,16 @@ def watch(plan: LaunchPlan) -> tuple[ShmWatch, list[str]]:
     return ShmWatch(Scripted([]), planned_shm(plan), Log(lambda log: "", said.append), said.append), said
 
 
+@pytest.mark.parametrize(("target", "way"), [("docker", "add `--set shm_size="), ("local", "; end what else uses it")])
+def test_what_a_full_shm_of_a_command_of_run_asks_for_is_no_field(plan: LaunchPlan, target: str, way: str) -> None:
+    """It has options, and no job file."""
+    said: list[str] = []
+    planned = planned_shm(plan._replace(by_run=True, target=target))
+    ShmWatch(Scripted([]), planned, Log(lambda log: "", said.append), said.append).take(reading(2 * GIB))
+    assert way in said[0]
+    assert "data_loader" not in said[0]
+
+
 def reading(used: int, size: int = 2 * GIB, workers: int | None = 2) -> ShmReading:
     """Return a reading whose peak is what is used."""
     return ShmReading(used=used, peak=used, size=size, workers=workers)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.init.command_container import CommandContainer
-from trainlaunch.init.command_text import CommandOptions, command_text, with_loader_fields
+from trainlaunch.init.command_text import SECRET_NAME, CommandOptions, command_text, with_loader_fields
 from trainlaunch.init.job_text import job_name
 from trainlaunch.job.command_script import CommandScript, command_script
 from trainlaunch.job.reading.job_reader import read_job
@@ -29,7 +29,8 @@ from trainlaunch.run.base.host_cpus import cpus_here
 from trainlaunch.run.base.host_gpus import gpu_nodes
 from trainlaunch.run.base.slurm import name_of_task, slurm_task
 from trainlaunch.script.read_script import known_facts
-from trainlaunch.script.script_facts import ScriptFacts
+from trainlaunch.script.script_facts import VARIABLE, ScriptFacts
+from trainlaunch.targets import LOCAL
 from trainlaunch.units import MIB
 
 AUTO = "auto"
@@ -78,11 +79,15 @@ def command_plan(
     options = _options(name, command, asked, env, container)
     try:
         return _planned(options, asked, facts, run)
-    except JobFileRejected:
-        if asked.workers is not None:
+    except JobFileRejected as rejected:
+        if asked.workers is not None or not all(map(_is_of_the_file, rejected.diagnostics)):
             raise
         # A number of its own that no job file can have: torch has to judge it.
         return _planned(options, asked, None, run, own_numbers=False)
+
+
+def _is_of_the_file(found: Diagnostic) -> bool:
+    return found.severity is not Severity.ERROR or found.code.startswith("TL1")  # TL2 is what was asked with --set
 
 
 def _options(
@@ -115,7 +120,7 @@ def _planned(
     options: CommandOptions, asked: CommandNumbers, facts: ScriptFacts | None, run: str, *, own_numbers: bool = True
 ) -> CommandPlan:
     job = _job(options, facts, [_UNCHANGED, *asked.sets])
-    decisions = workers_decisions(job, facts)
+    decisions = _decisions(job, facts)
     sets = [_UNCHANGED, *(_own_numbers(job, decisions) if own_numbers else ())]
     unknown = [] if len(sets) > 1 or (facts and facts.loaders) else ["data_loader.num_workers=0"]  # may have none
     if asked.workers is not None:
@@ -123,9 +128,25 @@ def _planned(
         unknown = []
     job = _job(options, facts, [*sets, *unknown, *asked.sets])
     name = f"{job.name[:50]}-{run[:4]}"
-    plan = _plan(job, name if options.container else name_of_task(name))
-    text = with_loader_fields(command_text(options, facts), _shared(sets), "as it ran")
-    return CommandPlan(plan, workers_decisions(job, facts), facts, text, run)
+    plan = _plan(job, name if options.container else name_of_task(name))._replace(by_run=True)
+    text = with_loader_fields(command_text(_without_secrets(options), facts), _shared(sets), "as it ran")
+    return CommandPlan(plan, _decisions(job, facts), facts, text, run)
+
+
+def _decisions(job: JobSpec, facts: ScriptFacts | None) -> tuple[WorkersDecision, ...]:
+    """Return who decides the workers; on this host a variable that the script reads may be the shell's."""
+    if job.target == LOCAL.name and facts is not None:
+        values = [each.settings["num_workers"] for each in facts.loaders]
+        read = {each.text for each in values if each.kind == VARIABLE} & os.environ.keys()
+        job = job._replace(env={**{name: os.environ[name] for name in read}, **job.env})
+    return workers_decisions(job, facts)
+
+
+def _without_secrets(options: CommandOptions) -> CommandOptions:
+    """Return what a job file may say of a command: it is kept and handed on."""
+    secrets = [name for name, value in options.env.items() if value and SECRET_NAME.search(name)]
+    env = {name: value for name, value in options.env.items() if name not in secrets}
+    return options._replace(env=env, secrets=secrets)
 
 
 def _plan(job: JobSpec, name: str) -> LaunchPlan:

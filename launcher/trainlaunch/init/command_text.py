@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,10 @@ from trainlaunch.init.loader_text import data_loader_block
 from trainlaunch.job.tokens import literal_of
 from trainlaunch.script.script_facts import ScriptFacts
 from trainlaunch.yamltree.emitter import yaml_string
+
+SECRET_NAME = re.compile(
+    r"(?i)(?:^|_)(?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|credentials?)(?:_|$)"
+)
 
 
 class ContainerOptions(NamedTuple):
@@ -28,8 +33,8 @@ class ContainerOptions(NamedTuple):
 class CommandOptions(NamedTuple):
     """A command line and what was asked for it; `folder` is where it runs, `extra` are words of ours behind it.
 
-    `env` are variables that were stated for it alone, `filled` those that get the planned values. `ranks` None: the
-    command says how many it starts.
+    `env` are variables that were stated for it alone, `filled` those that get the planned values, `secrets` those
+    whose value is left to the shell. `ranks` None: the command says how many it starts.
     """
 
     name: str
@@ -37,6 +42,7 @@ class CommandOptions(NamedTuple):
     folder: str
     env: Mapping[str, str] = {}
     filled: Mapping[str, str] = {}
+    secrets: Sequence[str] = ()
     cpus: str = ""
     memory: str = ""
     gpus: str = ""
@@ -76,6 +82,8 @@ def _lines(options: CommandOptions, facts: ScriptFacts | None) -> Iterator[str]:
     env = {**({"HOME": container.home} if container else {}), **stated, **options.filled}
     if env:
         yield f"env: {{{', '.join(f'{name}: {yaml_string(value)}' for name, value in env.items())}}}"
+    if options.secrets:
+        yield f"secrets: {{{', '.join(f'{name}: {{env: {name}}}' for name in options.secrets)}}}"
     sizes = {"cpus": options.cpus, "memory": options.memory, "gpus": options.gpus}
     given = [f"{name}: {resource(name, value)}" for name, value in sizes.items() if value]
     if given:

@@ -57,8 +57,11 @@ class ShellCommand(NamedTuple):
         return self.after == "&"
 
 
-def commands_of(text: str) -> Iterator[ShellCommand]:
-    """Yield the commands of `text` in their order. What a shell would expand stands in the words as it is typed."""
+def commands_of(text: str, *, marked: bool = False) -> Iterator[ShellCommand]:
+    """Yield the commands of `text` in their order. What a shell would expand stands in the words as it is typed.
+
+    `marked`: it stands in `<>` there.
+    """
     words: list[str] = []
     start, before, redirected = 0, "", False
     for token in tokens(text):
@@ -66,7 +69,7 @@ def commands_of(text: str) -> Iterator[ShellCommand]:
             if not words:
                 start = token.start
             if not redirected:
-                words.append(token.text)
+                words.append(token.marked if marked else token.text)
             redirected = False
         elif not _REDIRECTS.isdisjoint(token.text):
             redirected = True

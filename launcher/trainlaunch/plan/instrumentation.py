@@ -13,7 +13,7 @@ OVERRIDING = "force"  # likewise, and for what a script states itself too
 SETTING = "TRAINLAUNCH_WORKERS"  # has the job's loaders for WORKERS, as JSON
 FORCED = "TRAINLAUNCH_FORCE_WORKERS"  # 1: stated numbers are overridden
 LOOK_SECONDS = 5  # between two looks of `up` at what a health check said
-PAGES = 16  # of /dev/shm that the files of a job's own parts take at most, those of the health check among them
+PAGES = 20  # of /dev/shm that the files of a job's own parts take at most, those of the health check among them
 
 
 class Instrumentation(NamedTuple):

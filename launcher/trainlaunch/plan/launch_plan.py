@@ -108,6 +108,7 @@ class LaunchPlan(NamedTuple):
 
     `name_fixed`: the user chose `name` for this launch (`--name`), so no target adds a suffix to it.
     `measures` is the job whose script a run of `probe` or `tune` measures, else empty.
+    `by_run`: a command's, so what is told names options of `run` and no field of a job file.
     """
 
     job: JobSpec
@@ -125,6 +126,7 @@ class LaunchPlan(NamedTuple):
     name_fixed: bool
     inside: Instrumentation = Instrumentation()
     measures: str = ""
+    by_run: bool = False
 
     @property
     def target_record(self) -> Target:

@@ -17,7 +17,7 @@ from trainlaunch.run.base.run_evidence import (
     NEVER_SPOKE,
     evidence_of_run,
     preflight_never_ran,
-    with_job,
+    with_plan,
     without_secrets,
 )
 from trainlaunch.run.base.secret_values import Redactor, values_here
@@ -157,7 +157,7 @@ def end_evidence(backend: Backend, containers: tuple[ContainerInfo, ...]) -> Evi
     if evidence is None:
         return None
     plan = RunRecord(containers[0].run).plan()
-    evidence = evidence if plan is None else with_job(evidence, plan.job)
+    evidence = evidence if plan is None else with_plan(evidence, plan)
     return without_secrets(evidence, redaction(backend, now))
 
 

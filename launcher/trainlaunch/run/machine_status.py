@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Peak, ShmReading
 from trainlaunch.run.base.console import not_kept
 from trainlaunch.run.base.multi_node import deciding, newest_of
-from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of, read_whole_log, with_job, without_secrets
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of, read_whole_log, with_plan, without_secrets
 from trainlaunch.run.base.run_query import Run
 from trainlaunch.run.base.shm_reading import highest, is_stalled, measured_line
 from trainlaunch.run.base.store import (
@@ -247,7 +247,7 @@ def look_into(backend: Backend, container: ContainerInfo) -> Live:
     log, facts = read_whole_log(backend, container)
     evidence = replace(evidence_of(container, log=log), scanned=facts, job=container.job)
     if (plan := RunRecord(container.run).plan()) is not None:
-        evidence = with_job(evidence, plan.job)
+        evidence = with_plan(evidence, plan)
     evidence = without_secrets(evidence, redaction(backend, [container]))
     evidence = replace(evidence, look=backend.look(container))
     shm = evidence.look.shm if evidence.look is not None else None

@@ -28,7 +28,7 @@ from trainlaunch.run.base.console import (
     trapped_signals,
 )
 from trainlaunch.run.base.multi_node import containers_of_run, deciding
-from trainlaunch.run.base.run_evidence import with_job, without_secrets
+from trainlaunch.run.base.run_evidence import with_plan, without_secrets
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.slurm import slurm_task
@@ -136,7 +136,7 @@ def _followed(outcome: Outcome, plan: LaunchPlan, redacted: Redactor) -> Followe
     kept = kept if plan.target_record.starts_container else "log is"
     them = "it" if plan.nodes == 1 else "them"
     kept = f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}"
-    evidence = without_secrets(with_job(outcome.evidence, plan.job), redacted)
+    evidence = without_secrets(with_plan(outcome.evidence, plan), redacted)
     ended = Followed(outcome.exit_code, evidence, verdict, (kept,))
     return ended._replace(data_wait=outcome.data_wait, seconds=outcome.seconds)
 

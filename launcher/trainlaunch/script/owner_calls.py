@@ -11,7 +11,8 @@ from trainlaunch.script.program import Program
 from trainlaunch.script.script_facts import ScriptOwner
 from trainlaunch.units import MIB, format_size, round_up
 
-_MOST_BITS = 60  # of a size; an engine takes no more
+_MANY = 2**12  # beyond which no size is written as a power
+_MOST = 2**63  # bytes; Python itself refuses to print what has thousands of digits
 # The name of each, the beginning and ends of the call, and the keyword that sizes it.
 _OWNERS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("ray", "ray.", ("ray.init",), "object_store_memory"),
@@ -24,8 +25,9 @@ def shm_owners_of(program: Program) -> Iterator[ScriptOwner]:
     for name, begins, ends, keyword in _OWNERS:
         for call, source in Calls(program).named(*ends, of=(begins,)):
             stated = next((each.value for each in call.keywords if each.arg == keyword), None)
-            if stated is not None:
-                yield ScriptOwner(name, source.place(call), _folded(stated))
+            if stated is not None and not (isinstance(stated, ast.Constant) and stated.value is None):
+                number = _folded(stated)
+                yield ScriptOwner(name, source.place(call), number if number and number < _MOST else None)
                 break
 
 
@@ -43,7 +45,7 @@ def object_store(owners: Iterable[ScriptOwner]) -> tuple[str, ...]:
 
 def _folded(node: ast.expr) -> int | None:
     """Return the whole number that a product of numbers makes, as sizes are written: `20 * 2**30`, `8 << 30`."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value < 2**_MOST_BITS:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value < 2**50:
         return int(node.value)
     if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.func, ast.Name) and node.func.id == "int":
         return _folded(node.args[0])
@@ -52,9 +54,8 @@ def _folded(node: ast.expr) -> int | None:
     left, right = _folded(node.left), _folded(node.right)
     if left is None or right is None or right < 0:
         return None
-    number = None
     if isinstance(node.op, ast.Mult):
-        number = left * right
-    elif isinstance(node.op, ast.Pow | ast.LShift) and right <= _MOST_BITS:
-        number = left**right if isinstance(node.op, ast.Pow) else left << right
-    return number if number is not None and number < 2**_MOST_BITS else None
+        return left * right
+    if isinstance(node.op, ast.Pow | ast.LShift) and left <= _MANY and right <= _MANY:
+        return left**right if isinstance(node.op, ast.Pow) else left << right
+    return None

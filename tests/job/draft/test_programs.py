@@ -180,5 +180,6 @@ def test_workers_of_ray_train_are_ranks_and_its_object_store_is_named(tmp_path: 
     assert "ranks_per_container: 8 # " in text
     assert "num_workers: 4" in text
     assert "size: 22Gi}]" in " ".join(text.replace("\n#", " ").split())
-    for none in ("size", "4096**4096"):
-        assert "size: …}]" in " ".join(drafted(tmp_path, {"train.py": script % none}).replace("\n#", " ").split())
+    for unknown in ("size", "4096 ** 4096"):
+        text = drafted(tmp_path, {"train.py": script % unknown})
+        assert "size: …}]" in " ".join(text.replace("\n#", " ").split())

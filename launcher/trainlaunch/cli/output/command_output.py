@@ -15,6 +15,7 @@ from trainlaunch.init.command_plan import CommandPlan, python_of
 from trainlaunch.init.command_text import with_loader_fields
 from trainlaunch.plan.plan_label import planned_of
 from trainlaunch.run.base.private_files import state_root
+from trainlaunch.run.base.run_evidence import advice_in_options
 from trainlaunch.run.base.shm_reading import batch_of, size_of_batch
 from trainlaunch.run.base.slurm import slurm_task
 from trainlaunch.run.base.wait_reading import waited_words
@@ -167,6 +168,7 @@ def teller_of_command(
 
     def tell(followed: Followed) -> None:
         if followed.started:
+            keep_job_file(planned)
             streams.result(f"{followed.started}\n")
             return
         task = slurm_task()
@@ -186,20 +188,11 @@ def teller_of_command(
 
 
 def in_options(followed: Followed, planned: CommandPlan) -> Followed:
-    """Return what is known of a command's end, whose ways out are options of `run`: it has no job file."""
+    """Return what is known of a command's end, with who decides its workers, wherever its script lies."""
     if followed.evidence is None:
         return followed
-    from trainlaunch.diagnose.base.evidence import WorkersAdvice
-
-    decision = next((each for each in planned.decisions if each.kind != "plan"), None)
-    if decision is None or decision.kind == "unknown":
-        advice = WorkersAdvice()
-    elif decision.passed:
-        advice = WorkersAdvice(lambda n: f"write {decision.name}{n}", lambda: f"lower {decision.name.rstrip('= ')}")
-    else:
-        advice = WorkersAdvice(lambda n: f"add `--workers {n}`", lambda: f"lower num_workers ({decision.words})")
-    evidence = replace(followed.evidence, has_job=False, by_run=True, workers=advice)
-    return followed._replace(evidence=evidence)
+    decision = next((each for each in planned.decisions if each.kind != "plan"), planned.decisions[0])
+    return followed._replace(evidence=replace(followed.evidence, workers=advice_in_options(decision)))
 
 
 def _causes(evidence: Evidence) -> list[Diagnosis]:

@@ -27,6 +27,7 @@ from trainlaunch.errors import UsageError
 from trainlaunch.manuals import find_manual
 from trainlaunch.plan import make_plan
 from trainlaunch.plan.plan_label import planned_of
+from trainlaunch.run.base.run_evidence import with_job
 from trainlaunch.targets import DEFAULT_TARGET
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _with_job(evidence: Evidence, args: argparse.Namespace) -> Evidence:
     plan = make_plan(job)  # whatever its rules would say of it: the job has run
     limited = plan.target_record.enforces_limits
     return replace(
-        evidence,
+        with_job(evidence, job),
         target=plan.target,
         shm_size=plan.shm.size.value if plan.target_record.private_shm else 0,
         private_shm=plan.target_record.private_shm,

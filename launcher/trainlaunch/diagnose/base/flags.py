@@ -126,14 +126,29 @@ _RUN = _compiled(
     (rf"set resources\.memory to {_SIZE}", r"add `--memory \1`"),
     (r"set resources\.memory, or lower", "raise `--memory`, or lower"),
     (r"set ulimits: (\{\w{1,10}: -?\d{1,9}\})", r"add `--set 'ulimits=\1'`"),
+    (r"add `\{type: tmpfs, target: /tmp\}` to mounts", "add `-e TMPDIR=/dev/shm`"),
+    (r"shm_extra: (\[\{name: ray, size: [^}]{1,20}\}\])", r"`--set 'shm_extra=\1'`"),
+    (r"or name it in shm_extra with its size, so that /dev/shm holds it", "or give a shm_size that holds it"),
+    (r"set user to its owner, or ", ""),  # a command has its caller's user
+    (r"\(secrets, or `docker run (-e \w{1,40})`\)", r"(`\1`)"),
+    (r"a larger shm_size alone", "a larger /dev/shm alone"),
     (r"\bresources\.(gpus|cpus|memory)", r"`--\1`"),
-)
+    (r"(?<!--set )\bshm_size\b", "`--set shm_size=SIZE`"),
+)  # fmt: skip
 
 
 def without_fields(diagnosis: Diagnosis, target: str, *, by_run: bool = False) -> Diagnosis:
     """Return a diagnosis whose way out names no field of a job file; `by_run`: it names options of `run`."""
     table = _RUN if by_run else _POD if target == KUBERNETES.name else _ENGINE
-    fix = diagnosis.fix
+    return replace(diagnosis, fix=_by(table, diagnosis.fix))
+
+
+def as_options(fix: str) -> str:
+    """Return a way out in fields with options of `run` in their place."""
+    return _by(_RUN, fix)
+
+
+def _by(table: tuple[tuple[re.Pattern[str], Told], ...], fix: str) -> str:
     for pattern, told in (*_ANYWHERE, *table):
         fix = pattern.sub(told, fix)
-    return replace(diagnosis, fix=fix)
+    return fix

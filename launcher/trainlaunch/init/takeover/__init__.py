@@ -140,9 +140,9 @@ def _give_back(draft: JobDraft, own: Workload, plan: Wrapped) -> None:
         draft.comment("data_loader", "The rendered file has sums alone: these DataLoaders take as much of /dev/shm.")
     _leave_to_plan(draft, job_draft.planned(draft))
     made = job_draft.planned(draft)
-    for name in _different(own, plan, made):
+    if different := _different(own, plan, made):
         draft.note(
-            f"{name} of the plan",
+            f"a part of the plan ({', '.join(different)})",
             "a rendered file has the sums of its DataLoaders, which others may have too",
             "set data_loader as the script has it",
             own.span,

@@ -37,6 +37,7 @@ from trainlaunch.yamltree.tolerant import Node
 
 _FIX = "name a file with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
 _IMAGE_READERS = ("apptainer", "singularity", "enroot")  # programs that start images of their own
+_STARTING = {"exec", "run", "shell", "start", "instance", "batch"}
 # Kinds of which nothing is taken over: what the text is, and what to do in its place.
 REFUSED = {
     DOCKERFILE: ("a Dockerfile, which builds an image and starts none", "name the file that starts the image"),
@@ -69,9 +70,8 @@ def choose(data: bytes, name: str, pick: str | None) -> ChosenContainer:
         raise _rejected("TL382", f"{name} is {what}", fix, Span(name, 1, 1, 1, 1))
     containers = [each for each in file.containers if "initContainers[" not in each.workload.place]
     if not containers:
-        programs = {posixpath.basename(word.text) for command in file.commands for word in command}
         batch = ("srun",) if "--container-image" in file.text else ()  # Slurm's pyxis
-        started = [each for each in _IMAGE_READERS if each in programs] or [*batch]
+        started = [each for each in _IMAGE_READERS if _starts(file, each)] or [*batch]
         what, fix = f"{name} starts no container that can be read", _FIX
         if file.kind == SHELL and started:
             what = f"{name} starts its container by {started[0]}, which init does not convert"
@@ -88,6 +88,12 @@ def choose(data: bytes, name: str, pick: str | None) -> ChosenContainer:
     what = "several containers" if chosen else "no container"
     fix = f"write one of {', '.join(called[-1] for called in names)}"
     raise _rejected("TL382", f"{name} has {what} called {pick}", fix, None)
+
+
+def _starts(file: SourceText, program: str) -> bool:
+    """Whether a command starts an image by a program: not one that installs it, or loads its module."""
+    commands = ([posixpath.basename(word.text) for word in command] for command in file.commands)
+    return any(program in each and _STARTING & {*each[each.index(program) :]} for each in commands)
 
 
 def _read(data: bytes, name: str) -> SourceText:

@@ -10,6 +10,7 @@ from trainlaunch.formats import workload as of
 from trainlaunch.formats.gpus import GPU_RESOURCE
 from trainlaunch.formats.workload import Known, ShmSetting, Unknown, Value, Workload, stated
 from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
+from trainlaunch.init.command_text import SECRET_NAME
 from trainlaunch.init.job_text import scalar
 from trainlaunch.init.takeover.job_draft import JobDraft, flow, label, size, word
 from trainlaunch.init.takeover.mounts import known_here, take_mounts
@@ -21,7 +22,6 @@ from trainlaunch.rules.sources.source_text import SourceContainer
 from trainlaunch.rules.sources.training_commands import stated_workers
 from trainlaunch.units import format_cpus, format_duration
 
-_SECRET = re.compile(r"(?i)(?:^|_)(?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|credentials?)(?:_|$)")
 _ONE_VARIABLE = re.compile(r"""["']?(?:(\w+)=)?["']?\$\{?([A-Za-z_]\w*)\}?["']?""")
 _FETCHED = re.compile(r"^(?:docker|dockerd|oras)://")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*")
@@ -139,7 +139,7 @@ def _take_env(draft: JobDraft, workload: Workload) -> None:
         elif source and value is written and _VARIABLE.fullmatch(name) and source[1] in (None, name):
             draft.set(f"secrets.{name}", {"env": source[2]})
             draft.comment("secrets", f"{name} is what the variable {source[2]} of this host holds.")
-        elif isinstance(value, Known) and value.value and _SECRET.search(name) and _VARIABLE.fullmatch(name):
+        elif isinstance(value, Known) and value.value and SECRET_NAME.search(name) and _VARIABLE.fullmatch(name):
             draft.set(f"secrets.{name}", {"env": name})
             draft.note(
                 f"the value of {name}",

@@ -37,7 +37,7 @@ _COMMENTS = {
     "ttl_after_finished": re.compile(r"^(?:#|//) ttl_after_finished (\w+):", re.MULTILINE),
 }
 _STALL = re.compile(r"\btl_stall=(\d{1,9})\b", re.ASCII)  # in the prologue of the health check
-_ENTRYPOINT_UNSTATED = re.compile(r"image_entrypoint is not (?:set|stated)")  # the latter in earlier renderings
+_NO_ENTRYPOINT = re.compile(r"image_entrypoint is not (?:set|stated)")  # the latter in earlier renderings
 
 
 def is_rendered(workload: Workload) -> bool:
@@ -170,7 +170,7 @@ def _take_process(draft: JobDraft, plan: Wrapped, text: str) -> None:
         draft.set("script", _SCRIPT_START.sub("", argv[3], count=1))
     else:
         draft.set("command", flow(argv))
-    if plan.entrypoint or not _ENTRYPOINT_UNSTATED.search(text):
+    if plan.entrypoint or not _NO_ENTRYPOINT.search(text):
         draft.set("image_entrypoint", flow(plan.entrypoint))
     if "torchrun" not in draft.fields:
         draft.set("ranks_per_container", plan.number("ranks"))

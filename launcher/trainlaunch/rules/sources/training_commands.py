@@ -30,7 +30,6 @@ _PREFETCH = re.compile(r"--?(?:[\w.]*[-_.])?prefetch[-_]factor(?:=(.*))?")
 VARIABLES_OF_WORKERS = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")
 _PROGRAM = re.compile(r"(?:/?[\w.-]+/)*(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|poetry|conda)")
 _DEEPEST = 3
-_ENDS = frozenset({"&&", "||", "|", "|&", "&", ";;", ";&", ";;&", "(", ")", "\r\n"})
 
 
 def argv_of(workload: Workload, entrypoint: Argv = (), command: Argv = ()) -> Argv:
@@ -50,28 +49,8 @@ def argvs_of(argv: Argv) -> tuple[Argv, ...]:
 
 
 def commands_in(text: str) -> tuple[Argv, ...]:
-    """Return each command of a shell text; operators stand in `<>` and end one."""
-    return tuple(argv for words in statements(text) for argv in _split(words))
-
-
-def _split(words: Iterable[str]) -> Iterator[Argv]:
-    """Yield the commands between operators, without redirections and what they name."""
-    argv: list[str] = []
-    redirected = False
-    for word in words:
-        operator = word[1:-1] if word.startswith("<") and word.endswith(">") else ""
-        if operator in _ENDS:
-            if argv:
-                yield tuple(argv)
-            argv = []
-        elif operator and operator.strip("0123456789<>&|-") == "":
-            redirected = True
-        elif redirected:
-            redirected = False
-        else:
-            argv.append(word)
-    if argv:
-        yield tuple(argv)
+    """Return the words of each command of a shell text; what a shell would expand stands in `<>`."""
+    return tuple(each.words for each in commands_of(text, marked=True))
 
 
 def _inside(argv: Argv, depth: int) -> Iterator[Argv]:

@@ -20,9 +20,10 @@ from trainlaunch.run.base.shm_place import way_to_have_more
 from trainlaunch.run.base.shm_reading import read_from_health
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.evidence import Evidence
+    from trainlaunch.diagnose.base.evidence import Evidence, WorkersAdvice
     from trainlaunch.diagnose.base.log_facts import LogFacts
     from trainlaunch.job.spec import JobSpec
+    from trainlaunch.plan.launch_plan import LaunchPlan
     from trainlaunch.rules.sources.deciding_workers import WorkersDecision
 
 TAIL_BYTES = 64 * 1024
@@ -75,14 +76,43 @@ def evidence_of(
 def with_job(evidence: Evidence, job: JobSpec) -> Evidence:
     """Return evidence whose advice on workers names who decides their number in this job."""
 
+    return replace(evidence, workers=workers_advice(job, by_run=False))
+
+
+def with_plan(evidence: Evidence, plan: LaunchPlan) -> Evidence:
+    """Return the same for a plan; what a command of `run` may type are its own words and options."""
+    if plan.by_run:
+        return replace(evidence, has_job=False, by_run=True, workers=workers_advice(plan.job, by_run=True))
+    return with_job(evidence, plan.job)
+
+
+def workers_advice(job: JobSpec, *, by_run: bool) -> WorkersAdvice:
+    """Return what to type for another number of workers; the script is read where that is told."""
     from trainlaunch.diagnose.base.evidence import WorkersAdvice
 
     def decision() -> WorkersDecision:
-        from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
+        from trainlaunch.rules.sources.deciding_workers import deciding_workers
 
         return deciding_workers(job)
 
-    return replace(evidence, workers=WorkersAdvice(lambda n: decision().to_have(n), lambda: decision().lower()))
+    if by_run:
+        return WorkersAdvice(
+            lambda n: advice_in_options(decision()).to_have(n), lambda: advice_in_options(decision()).lower()
+        )
+    return WorkersAdvice(lambda n: decision().to_have(n), lambda: decision().lower())
+
+
+def advice_in_options(decision: WorkersDecision) -> WorkersAdvice:
+    """Return the same for a command of `run`, by who decides its workers."""
+    from trainlaunch.diagnose.base.evidence import WorkersAdvice
+
+    name = decision.name + "=" * (decision.kind == "variable")
+    if decision.kind == "unknown":
+        return WorkersAdvice()
+    if decision.passed:
+        return WorkersAdvice(lambda n: f"write {name}{n}", lambda: f"lower {name.rstrip('= ')}")
+    who = "`--workers`" if decision.kind == "plan" else decision.words
+    return WorkersAdvice(lambda n: f"give `--workers {n}`", lambda: f"lower num_workers ({who})")
 
 
 def without_secrets(evidence: Evidence, redact: Callable[[str], str]) -> Evidence:

@@ -16,6 +16,7 @@ from trainlaunch.plan.shm_sum_text import need_words
 from trainlaunch.run.base.backend import ContainerInfo, Peak, Say, ShmReading
 from trainlaunch.run.base.clock import clock
 from trainlaunch.run.base.followed_log import Log
+from trainlaunch.run.base.run_evidence import advice_in_options
 from trainlaunch.run.base.shm_place import way_to_enlarge
 from trainlaunch.run.base.shm_reading import highest, is_stalled, peak_of, read_from_health
 from trainlaunch.run.base.wait_reading import HeldPage, PageSource
@@ -40,7 +41,7 @@ class PlannedShm(NamedTuple):
 
     `memory` is its limit in bytes, 0 where none is in effect; `target` is the target's name. `injects`: workers are
     given to DataLoaders from inside, which says of each that is left alone why. `job` says who decides their number.
-    `compares`: workers that aren't as planned are said.
+    `compares`: workers that aren't as planned are said. `by_run`: a command has options of `run`, no job file.
     """
 
     shm: SharedMemory
@@ -50,6 +51,7 @@ class PlannedShm(NamedTuple):
     injects: bool = False
     job: JobSpec | None = None
     compares: bool = True
+    by_run: bool = False
 
     def processes(self, settled: int | None) -> int:
         """Return the worker processes of all ranks; `settled` is what the preflight lowered an auto num_workers to."""
@@ -59,7 +61,8 @@ class PlannedShm(NamedTuple):
 def planned_shm(plan: LaunchPlan) -> PlannedShm:
     """Return what readings of a plan's containers are compared with."""
     memory = (plan.memory.limit or 0) if plan.target_record.enforces_limits else 0
-    return PlannedShm(plan.shm, plan.ranks.value, memory, plan.target, WORKERS in plan.inside.parts, plan.job)
+    made = PlannedShm(plan.shm, plan.ranks.value, memory, plan.target, WORKERS in plan.inside.parts, plan.job)
+    return made._replace(by_run=plan.by_run)
 
 
 class ShmSource(PageSource, Protocol):
@@ -204,15 +207,17 @@ class ShmWatch:
 
     def _way_out(self, reading: ShmReading) -> str:
         from trainlaunch.diagnose.base.evidence import Evidence
+        from trainlaunch.diagnose.base.flags import as_options
         from trainlaunch.diagnose.base.memory_advice import larger_shm
 
         plan = self._plan
         if not TARGETS[plan.target].private_shm:
             enlarge = way_to_enlarge(round_up(max(2 * reading.size, plan.shm.need), GIB) // MIB)
-            return f"end what else uses it, {self._decision().lower()}, or {enlarge}"
+            lower = advice_in_options(self._decision()).lower() if plan.by_run else self._decision().lower()
+            return f"end what else uses it, {lower}, or {enlarge}"
         planned = Planned(need=plan.shm.need, unsized=plan.shm.unsized)
         evidence = Evidence(None, shm_size=reading.size, memory=plan.memory, target=plan.target, planned=planned)
-        return larger_shm(evidence)
+        return as_options(larger_shm(evidence)) if plan.by_run else larger_shm(evidence)
 
     def fewer_workers(self) -> str:
         """Return the remark that fewer workers ran than planned, `` where all ran or nothing is known."""

@@ -27,6 +27,7 @@ from trainlaunch.run.base.console import (
 )
 from trainlaunch.run.base.log_position import WHOLE
 from trainlaunch.run.base.retry import may_retry
+from trainlaunch.run.base.run_evidence import with_plan
 from trainlaunch.run.base.store import Followed, Following, Starting, Tell
 from trainlaunch.run.base.watch import planned_shm
 from trainlaunch.run.kubernetes.client import Cluster
@@ -159,7 +160,7 @@ def start(cluster: Cluster, plan: LaunchPlan, console: Console, how: Starting, t
         )
         watched = replace(console, detect_hang=hang_watch(plan))
         last = follow_attempts(launch, run, watched, events, options=options, ignored=ignored)
-        tell(_followed(last, down))
+        tell(_followed(last._replace(evidence=with_plan(last.evidence, plan)), down))
     return last.end.exit_code
 
 
