@@ -66,11 +66,11 @@ def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
 
 
 def check(paths: Sequence[Path], *, policy: Path | None = None, allowed: Sequence[Path] = ()) -> Iterator[Checked]:
-    """Yield how each committed rendering in `paths`, files or folders, compares with what its job file renders now.
+    """Yield how each committed rendered file in `paths`, files or folders, compares with what its job file renders now.
 
     `policy` takes the place of those that the renderings and job files name, and `allowed` are folders outside of the
     repository into which they may lead. Raises UsageError for what can't be read.
-    Many renderings are shared out among processes forked from this one: call it before threads are started.
+    Many rendered files are shared out among processes forked from this one: call it before threads are started.
     """
     reach = Reach(tuple(each for each in paths if each.is_dir()), tuple(allowed))
     return _check.compare_all(_check.find_renderings(paths, reach=reach).renderings, policy=policy, reach=reach)

@@ -5,7 +5,7 @@ LaunchError
 ├── UsageError           the command line is wrong
 ├── TargetUnavailable    the engine or cluster can't take the job; before its first process
 ├── NotMeasured          a measured script ended, or ran, without what was to be measured
-└── RenderingDisagrees   a rendering does not say what the plan says: a bug of trainlaunch or of a template
+└── RenderingDisagrees   a rendered file does not say what the plan says: a bug of trainlaunch or of a template
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Kubernetes objects of a rendering: one record for each kind that runs a job, and for each that serves one.
+"""The Kubernetes objects of a rendered file: one record for each kind that runs a job, and for each that serves one.
 
 No other module compares a kind's name. Adding a kind: one record here, its template, and what it must say in verify.
 """
@@ -119,7 +119,7 @@ TRAINING_RUNTIME = AuxiliaryObject(
     controller=_TRAINER,
     pod_template=("spec", "template", *_IN_JOB_SET),
 )
-# No rendering has one. It makes Jobs, and a cluster's policy refuses it already, where they come from.
+# No rendered file has one. It makes Jobs, and a cluster's policy refuses it already, where they come from.
 CRON_JOB = AuxiliaryObject("CronJob", "batch/v1", "cronjobs", pod_template=("spec", "jobTemplate", "spec", "template"))
 
 POD = Kind(
@@ -240,5 +240,5 @@ def workloads() -> dict[str, Kind]:
 
 
 def objects() -> dict[str, Kind | AuxiliaryObject]:
-    """Return every object of a rendering by its name in a manifest, those that run a job first."""
+    """Return every object of a rendered file by its name in a manifest, those that run a job first."""
     return {**workloads(), **PARTS}

@@ -20,8 +20,8 @@ class Target(NamedTuple):
 
     `starts_container`: an image is started, else a process of this host. `private_shm`: each run gets a /dev/shm of its
     own, of the planned size; else the host's is used as it is. `enforces_limits`: memory and CPUs are limits there,
-    else they are only compared with the host. `on_this_machine`: its runs are on this machine's engine or this host,
-    else in a cluster. `mounts_host_paths`: paths of this machine are mounted, so a text depends on its folder.
+    else they are only compared with the host. `on_this_machine`: its runs are on this host's engine or this host,
+    else in a cluster. `mounts_host_paths`: paths of this host are mounted, so a text depends on its folder.
     `has_kinds`: a run is an object of one of `trainlaunch.kinds`, which says what it does by itself.
 
     `ends_at_deadline`: its text ends a run at active_deadline; on engines `up` does.

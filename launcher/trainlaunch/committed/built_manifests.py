@@ -26,7 +26,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Object(NamedTuple):
-    """An object, and the rendering that it stands in; None in what was built."""
+    """An object, and the rendered file that it stands in; None in what was built."""
 
     document: Mapping[str, Any]
     path: Path | None = None
@@ -48,7 +48,7 @@ class _Object(NamedTuple):
 def changed_after_proof(built: str, renderings: Iterable[Checked]) -> Iterator[Diagnostic]:
     """Yield what `built` says otherwise than the renderings, object by object; what is in no rendering is nobody's.
 
-    Raises UsageError where it is no YAML, and where it holds no object of a rendering.
+    Raises UsageError where it is no YAML, and where it holds no object of a rendered file.
     """
     known = [each for checked in renderings for each in _objects(read_regular(checked.path, 1 << 22).decode(), checked)]
     found = _objects(built)

@@ -1,6 +1,6 @@
 """Compares committed renderings with what their job files render now: found by their header, rendered again, compared.
 
-Reads nothing but the renderings, the job files that they name, and those files' locks and policies.
+Reads nothing but the rendered files, the job files that they name, and those files' locks and policies.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ HIDDEN = frozenset(
     {".github", ".gitlab", ".devcontainer"}
 )  # where CI and editors keep their files; no other is entered
 RENDERINGS_PER_PROCESS = 150  # fewer than these cost less than the start of a process
-RENDERINGS_PER_CHUNK = 48  # a multiple of the targets, whose renderings of one job then share a parsed file mostly
+RENDERINGS_PER_CHUNK = 48  # a multiple of the targets, whose rendered files of one job then share a parsed file mostly
 
 
 class RenderingFiles(NamedTuple):
-    """The files that hold a rendering, ordered by job file, and the `others` of their endings in the same folders.
+    """The files that hold a rendered file, ordered by job file, and the `others` of their endings in the same folders.
 
     `unread` are warnings about links that lead elsewhere.
     """
@@ -70,10 +70,10 @@ class RenderingFiles(NamedTuple):
 
 
 def find_renderings(paths: Iterable[Path], *, reach: Reach = ITS_OWN) -> RenderingFiles:
-    """Return the files that hold a rendering: `paths` themselves, and those in folders below them.
+    """Return the files that hold a rendered file: `paths` themselves, and those in folders below them.
 
     Links to folders are not entered, nor hidden ones but HIDDEN; only regular files are read there. Raises UsageError
-    for what can't be read, and for a named file that is not a rendering.
+    for what can't be read, and for a named file that is not a rendered file.
     """
     found: dict[Path, str] = {}
     problems: list[Diagnostic] = []
@@ -116,7 +116,7 @@ def _files_below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
 
 
 def _job_file(path: Path) -> str | None:
-    """Return the job file of a rendering, spelled the same for all that it has, None where `path` isn't one."""
+    """Return the job file of a rendered file, spelled the same for all that it has, None where `path` isn't one."""
     with open_regular(path) as file:
         head = file.read(HEAD).decode(errors="replace")
     if is_own_kustomization(path, head):
@@ -129,13 +129,13 @@ def _job_file(path: Path) -> str | None:
 
 
 def compare_all(paths: Sequence[Path], *, policy: Path | None = None, reach: Reach = ITS_OWN) -> Iterator[Checked]:
-    """Yield how each rendering compares, in order; many of them are shared out among the CPUs of this process."""
+    """Yield how each rendered file compares, in order; many of them are shared out among the CPUs of this process."""
     compare = functools.partial(compared, policy=policy, reach=reach)
     yield from parallel_map(compare, paths, per_process=RENDERINGS_PER_PROCESS, chunk=RENDERINGS_PER_CHUNK)
 
 
 def compared(path: Path, *, policy: Path | None = None, reach: Reach = ITS_OWN) -> Checked:
-    """Return how the rendering `path` compares with what its job file renders now. Writes nothing.
+    """Return how the rendered file `path` compares with what its job file renders now. Writes nothing.
 
     `policy` is taken instead of the one that the rendering or its job file names, and nothing out of `reach` is read.
     """
@@ -184,7 +184,7 @@ def _compared_kustomization(path: Path, text: str) -> Checked:
 
 
 def rewritten(checked: Checked, *, policy: Path | None = None, reach: Reach = ITS_OWN) -> str:
-    """Return the text that a rendering that differs should have, read back before anybody writes it.
+    """Return the text that a rendered file that differs should have, read back before anybody writes it.
 
     Raises RenderingDisagrees where it says something else than the plan.
     """

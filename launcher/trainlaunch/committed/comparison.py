@@ -20,7 +20,7 @@ from trainlaunch.repository.root import Reach
 from trainlaunch.targets import KUBERNETES
 
 HEAD = 4096  # bytes of a file in which its header starts
-MAX_BYTES = 4 * 1024 * 1024  # of a rendering; its code is one ConfigMap of at most 1 MiB
+MAX_BYTES = 4 * 1024 * 1024  # of a rendered file; its code is one ConfigMap of at most 1 MiB
 CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
 
 _OURS = re.compile(rf'"?(?:{re.escape(KUBERNETES_LABEL_PREFIX)}job|{re.escape(LABEL_PREFIX)}job)"?\s*[:=]')
@@ -29,7 +29,7 @@ _VALUES = re.compile(r"(image|shm_size|shm_extra|resources|data_loader|torchrun|
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One rendering. `status` is current, differs or rejected: it could not be compared, and `findings` say why.
+    """One rendered file. `status` is current, differs or rejected: it could not be compared, and `findings` say why.
 
     `job` and `target` are empty, and `header` is None, where its header can't be read. `text` is the file's, `now` what
     it should be; both are empty unless it differs. `policies` are the files in force for its job,
@@ -50,7 +50,7 @@ class Checked:
 
     @property
     def format(self) -> int:
-        """The rendering format of the file; the current one where it has no header."""
+        """The rendered file format of the file; the current one where it has no header."""
         return self.header.format if self.header else RENDERING_FORMAT
 
     @property
@@ -60,7 +60,7 @@ class Checked:
 
 
 def of_newer_format(path: Path, header: Header) -> Diagnostic:
-    """Return the error for a rendering that a later trainlaunch wrote."""
+    """Return the error for a rendered file that a later trainlaunch wrote."""
     return Diagnostic(
         "TL121",
         f"{path} has rendering format {header.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
@@ -76,7 +76,7 @@ def policy_from_here(path: Path, policy: str) -> Path:
 
 
 def rendered_with_force(path: Path, header: Header, job: str) -> Diagnostic:
-    """Return the error for a rendering that `--force` once let have a shm_size below the job's need."""
+    """Return the error for a rendered file that `--force` once let have a shm_size below the job's need."""
     options = ["--target", header.target, *(word for each in header.sets for word in ("--set", each))]
     options += ["--name", header.name] if header.name else []
     options += ["--policy", str(policy_from_here(path, header.policy))] if header.policy else []
@@ -92,7 +92,7 @@ def rendered_with_force(path: Path, header: Header, job: str) -> Diagnostic:
 
 
 def job_file_missing(path: Path, header: Header, job: str) -> Diagnostic:
-    """Return the error for a rendering whose job file was moved or deleted."""
+    """Return the error for a rendered file whose job file was moved or deleted."""
     return Diagnostic(
         "TL121",
         f"the job file {job}, which {path} was rendered from, does not exist",
@@ -196,7 +196,7 @@ def without_header(path: Path) -> Diagnostic | None:
 
 
 def review_file(checked: Checked) -> Iterator[Diagnostic]:
-    """Yield what is to be said of one rendering's header."""
+    """Yield what is to be said of one rendered file's header."""
     if checked.header is None:
         return
     span = Span(str(checked.path), checked.header.line, 1, checked.header.line, 1)
@@ -213,7 +213,7 @@ def review_file(checked: Checked) -> Iterator[Diagnostic]:
 
 
 def review_all(found: Sequence[Checked]) -> Iterator[Diagnostic]:
-    """Yield what is to be said of renderings together: two job files that have one name for one target."""
+    """Yield what is to be said of rendered files together: two job files that have one name for one target."""
     first: dict[tuple[str, str], Checked] = {}
     for each in found:
         if not each.name:
@@ -231,7 +231,7 @@ def review_all(found: Sequence[Checked]) -> Iterator[Diagnostic]:
 
 
 def not_rendered(paths: Iterable[Path], found: Iterable[Checked], reach: Reach) -> Iterator[Diagnostic]:
-    """Yield an error for each job file below `paths` that no rendering was made from."""
+    """Yield an error for each job file below `paths` that no rendered file was made from."""
     rendered = {os.path.realpath(each.job) for each in found if each.job}
     for path in find_jobs((each for each in paths if each.is_dir()), reach=reach):
         if os.path.realpath(path) not in rendered:

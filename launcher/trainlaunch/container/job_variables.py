@@ -45,7 +45,7 @@ def restarts_field(plan: LaunchPlan) -> str:
 
 
 def shutdown_timeout(plan: LaunchPlan) -> Derived | None:
-    """Return the seconds between SIGTERM and SIGKILL of torchrun's ranks; None without torchrun, or where stated."""
+    """Return the seconds between SIGTERM and SIGKILL of torchrun's ranks; None without torchrun, or where set."""
     job, starter = plan.job, plan.job.starter
     if job.torchrun is None and not (starter and starter.torch):
         return None

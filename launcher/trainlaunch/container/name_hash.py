@@ -13,7 +13,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
 from trainlaunch.plan.target_names import HASH_DIGITS
 from trainlaunch.templating.environment import template_text
 
-RENDERING_FORMAT = 3  # raised when the same plan gives other bytes; the tool's version is not in any rendering
+RENDERING_FORMAT = 3  # raised when the same plan gives other bytes; the tool's version is not in any rendered file
 
 
 @cache_last_plan

@@ -17,7 +17,7 @@ def bind_source(plan: LaunchPlan, mount: Mount, base: Path | None) -> str:
 
 
 def host_source(plan: LaunchPlan, source: str, base: Path | None) -> str:
-    """Return a path of this machine as `bind_source` returns a bind's."""
+    """Return a path of this host as `bind_source` returns a bind's."""
     if source.startswith("/"):
         return source
     if base is not None:
@@ -32,7 +32,7 @@ def absolute_bind(plan: LaunchPlan, mount: Mount) -> str:
 
 
 def absolute_source(plan: LaunchPlan, source: str) -> str:
-    """Return a path of this machine as an absolute one; a relative one is seen from the job file's folder."""
+    """Return a path of this host as an absolute one; a relative one is seen from the job file's folder."""
     return source if source.startswith("/") else os.path.normpath(Path(plan.job.path).absolute().parent / source)
 
 

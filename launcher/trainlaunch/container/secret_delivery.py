@@ -30,7 +30,7 @@ def mounted_secrets(plan: LaunchPlan) -> tuple[tuple[str, Secret], ...]:
 
 
 def secret_mounts(plan: LaunchPlan) -> tuple[Mount, ...]:
-    """Return the binds by which an engine mounts files of this machine as secrets."""
+    """Return the binds by which an engine mounts files of this host as secrets."""
     return tuple(Mount("bind", each.file, secret_path(name), True) for name, each in mounted_secrets(plan))
 
 
@@ -53,5 +53,5 @@ def path_variables(plan: LaunchPlan) -> dict[str, str]:
 
 
 def secrets_of_files(plan: LaunchPlan) -> tuple[tuple[str, Secret], ...]:
-    """Return the secrets that come from a file of this machine, as a variable or as a file."""
+    """Return the secrets that come from a file of this host, as a variable or as a file."""
     return tuple((name, each) for name, each in plan.job.secrets.items() if _way(plan, each)[0] == "file")

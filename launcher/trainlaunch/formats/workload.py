@@ -1,6 +1,6 @@
 """What somebody's text starts, whatever its format: one container's values, each with its place in the text.
 
-Every reader of this package gives Workloads, of our own renderings and of text that nobody here wrote. Nothing is
+Every reader of this package gives Workloads, of our own rendered files and of text that nobody here wrote. Nothing is
 guessed: a value that a variable or a template decides is Unknown, and what a text leaves out is None.
 """
 
@@ -105,7 +105,7 @@ class Workload(NamedTuple):
 
     `format` is docker_run, compose or kubernetes; `place` says which of several it is (`services.train`,
     `Job/train containers[0]`), `span` is the place to point at for what is missing: its name, or the word `run`.
-    Sizes are bytes, CPUs thousandths, durations seconds. The process is entrypoint + command where both are stated.
+    Sizes are bytes, CPUs thousandths, durations seconds. The process is entrypoint + command where both are set.
     `secrets` are variables by the source of their values. `rest` is all else that the text says of it, by dotted path,
     so that two readings can be compared whole.
     """

@@ -20,7 +20,7 @@ SECRET_NAME = re.compile(
 class ContainerOptions(NamedTuple):
     """The container of a command: `folders` are mounted at their own paths, True for those that it can't write to.
 
-    `user` is uid:gid, `home` the folder among them that is HOME where nothing states another.
+    `user` is uid:gid, `home` the folder among them that is HOME where nothing sets another.
     """
 
     image: str
@@ -33,7 +33,7 @@ class ContainerOptions(NamedTuple):
 class CommandOptions(NamedTuple):
     """A command line and what was asked for it; `folder` is where it runs, `extra` are words of ours behind it.
 
-    `env` are variables that were stated for it alone, `filled` those that get the planned values, `secrets` those
+    `env` are variables that were set for it alone, `filled` those that get the planned values, `secrets` those
     whose value is left to the shell. `ranks` None: the command says how many it starts.
     """
 

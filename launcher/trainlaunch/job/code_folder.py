@@ -31,7 +31,7 @@ class CodeFile(NamedTuple):
 
 
 class CodeFolder(NamedTuple):
-    """The files of a mount of type code, by path, as they are taken to where no folder of this machine is.
+    """The files of a mount of type code, by path, as they are taken to where no folder of this host is.
 
     `by_git` says that they are those that git tracks; `untracked` are the paths that it neither tracks nor ignores.
     """
@@ -127,7 +127,7 @@ class _Files:
         return files
 
     def _expanded(self, path: str, listed: str, through: frozenset[str]) -> Iterator[tuple[str, Path]]:
-        """Yield (path, place on this machine) of a listed file, or of those below the folder that a link leads to."""
+        """Yield (path, place on this host) of a listed file, or of those below the folder that a link leads to."""
         place = self._root / listed
         try:
             mode = place.lstat().st_mode

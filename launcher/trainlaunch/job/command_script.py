@@ -1,4 +1,4 @@
-"""Which Python file a job's command runs, as its text tells, and where that file lies on this machine."""
+"""Which Python file a job's command runs, as its text tells, and where that file lies on this host."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def job_commands(job: JobSpec) -> Iterator[tuple[str, ...]]:
 
 
 def script_on_this_machine(job: JobSpec) -> Path | None:
-    """Return the file that a job's command runs, where it lies in a folder of this machine that the job mounts.
+    """Return the file that a job's command runs, where it lies in a folder of this host that the job mounts.
 
     None where the text names none, or where it is in the image or on a claim. Nothing is read.
     """
@@ -103,7 +103,7 @@ def script_on_this_machine(job: JobSpec) -> Path | None:
 
 
 def script_not_in_mount(job: JobSpec) -> tuple[Path, str] | None:
-    """Return where a job's command has its script on this machine and the path that it names, if nothing is there.
+    """Return where a job's command has its script on this host and the path that it names, if nothing is there.
 
     None where another mount or a link may have it, or something in front of it may change into another folder.
     """
@@ -150,7 +150,7 @@ def _is_certain(words: Sequence[str], script: CommandScript) -> bool:
 
 
 def _places(job: JobSpec, script: CommandScript) -> Iterator[tuple[Path, Path | None]]:
-    """Yield the files of this machine that a script may be, with the folder that the job mounts, if one is."""
+    """Yield the files of this host that a script may be, with the folder that the job mounts, if one is."""
     folder = Path(job.path).absolute().parent
     mounted = (each for each in job.mounts if each.type in {"bind", "code"} and each.source is not None)
     binds = {each.target: os.path.normpath(folder / str(each.source)) for each in mounted}

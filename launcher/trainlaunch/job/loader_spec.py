@@ -29,7 +29,7 @@ class BatchBytes(NamedTuple):
 class LoaderSpec(NamedTuple):
     """One DataLoader; `batch_size` None means that the dataset yields batches, `num_workers` None means auto.
 
-    `storages` are the bytes of each storage of the largest batch that was measured, where the job states no sample;
+    `storages` are the bytes of each storage of the largest batch that was measured, where the job sets no sample;
     `varying`: batches of several sizes were seen. `batches_kept` was measured too, with batches_held.
     `against_workers`: defects that a probe found of it and that workers bring out.
     """
@@ -67,7 +67,7 @@ class LoaderSpec(NamedTuple):
 
     @property
     def unsized(self) -> bool:
-        """Whether it may put batches into /dev/shm of which nobody stated what they take."""
+        """Whether it may put batches into /dev/shm of which nobody set what they take."""
         return not self.sized and self.collate != "none" and self.num_workers != 0
 
 

@@ -1,6 +1,6 @@
 """What a job asks for: the job file as typed, frozen values, with the place that each came from.
 
-Sizes are bytes, CPUs thousandths, durations seconds. None always means "not stated": auto, or the image's own.
+Sizes are bytes, CPUs thousandths, durations seconds. None always means "not set": auto, or the image's own.
 NamedTuples, since every start defines these classes: a frozen dataclass with slots takes four times as long to define.
 """
 
@@ -80,7 +80,7 @@ class Secret(NamedTuple):
 
 
 class Mount(NamedTuple):
-    """One mount; source is None for tmpfs and scratch. Code is a bind where paths of this machine are mounted."""
+    """One mount; source is None for tmpfs and scratch. Code is a bind where paths of this host are mounted."""
 
     type: str
     source: str | None
@@ -236,7 +236,7 @@ class JobSpec(NamedTuple):
     patch: Patch | None = None
     policy: Policy | None = None
     measured: Measured | None = None
-    code: Mapping[int, CodeFolder] = {}  # by the index of its mount, on a target that has no folder of this machine
+    code: Mapping[int, CodeFolder] = {}  # by the index of its mount, on a target that has no folder of this host
 
     def ceiling(self, name: str) -> Ceiling | None:
         """Return the policies' ceiling of that name, or None where there is none."""
@@ -267,12 +267,12 @@ class JobSpec(NamedTuple):
         return self.origins.get(field, DEFAULT)
 
     def loader_field(self, loader: str, field: str) -> str:
-        """Return the dotted field where a loader's value was stated: its own, else the one that all loaders share."""
+        """Return the dotted field where a loader's value was set: its own, else the one that all loaders share."""
         own = f"data_loader.loaders.{loader}.{field}"
         return own if own in self.origins else f"data_loader.{field}"
 
     def span(self, field: str) -> Span | None:
-        """Return the place of a dotted field in its file, or None where it was not stated there."""
+        """Return the place of a dotted field in its file, or None where it was not set there."""
         return self.origin(field).span
 
 

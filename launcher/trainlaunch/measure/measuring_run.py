@@ -36,7 +36,7 @@ def measuring_name(job: str, verb: str) -> str:
 def measuring_sets(plan: LaunchPlan, name: str, *, seconds: float, host_memory: int) -> tuple[str, ...]:
     """Return, as --set takes them, what such a run called `name` has other than the job whose `plan` this is.
 
-    `seconds` is how long it measures, `host_memory` the bytes of this machine, for a job without a limit.
+    `seconds` is how long it measures, `host_memory` the bytes of this host, for a job without a limit.
     """
     return tuple(f"{field}={value}" for field, value in _fields(plan, name, seconds, host_memory))
 

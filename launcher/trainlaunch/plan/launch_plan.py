@@ -56,7 +56,7 @@ class SharedMemory(NamedTuple):
     """/dev/shm of one container, in bytes; need ≤ multi_epoch ≤ worst_case.
 
     `need` is the law for the planned workers in one epoch, `multi_epoch` for several: forked workers inherit what the
-    loops still hold. `worst_case` adds rare overruns, larger pages and NCCL; `size` is what all renderings state.
+    loops still hold. `worst_case` adds rare overruns, larger pages and NCCL; `size` is what all rendered files state.
     For W > 0 auto workers need is the largest of `first_epoch`, and multi_epoch that of `every_epoch`; for W = 0 both
     are `without_workers`. `in_turn`: each loop ends before the next starts.
     `minimum` is the smallest size that the preflight accepts: `need`, or `size` where no sample was given and
@@ -150,7 +150,7 @@ class LaunchPlan(NamedTuple):
 
     @property
     def stated_processes(self) -> int:
-        """Workers of all ranks of the loader whose stated num_workers is largest; 0 where none is stated."""
+        """Workers of all ranks of the loader whose stated num_workers is largest; 0 where none is set."""
         return self.ranks.value * max((each.num_workers or 0 for each in self.job.data_loader.loaders), default=0)
 
     @property

@@ -36,7 +36,7 @@ _TUNED = re.compile(r"\b(?:num_workers|prefetch_factor|inject)\W+\w+")
 
 
 def input_of(job: JobSpec, *, tuned: bool = False) -> str:
-    """Return what stands for the job that a measurement is of: image, command, data_loader as stated, and ranks.
+    """Return what stands for the job that a measurement is of: image, command, data_loader as set, and ranks.
 
     The digest that a lock adds to the image is not in it: `trainlaunch lock` makes no measurement stale. Of what `tune`
     finds, nor is what it says to write or to delete then.

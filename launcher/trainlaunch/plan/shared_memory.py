@@ -1,4 +1,4 @@
-"""The law of /dev/shm: what the DataLoaders of a container need, and the size that every rendering states.
+"""The law of /dev/shm: what the DataLoaders of a container need, and the size that every rendered file states.
 
 Per loader with W > 0 workers, prefetch P, page G (measured in real containers, tight to the page; see docs/sizing.md):
 
@@ -42,7 +42,7 @@ IN_TURN = "in_turn"
 
 
 class WorkerNumbers(NamedTuple):
-    """The number of workers of each loader: its own where stated, else the common automatic one."""
+    """The number of workers of each loader: its own where set, else the common automatic one."""
 
     auto: int
 
@@ -104,7 +104,7 @@ def size_for_all_epochs(job: JobSpec, ranks: int, workers: WorkerNumbers) -> int
 
 
 def nccl_of_a_rank(job: JobSpec, ranks: int) -> int:
-    """Return NCCL's estimated bytes in /dev/shm; 0 without GPUs, for a rank that talks to nobody, and where stated."""
+    """Return NCCL's estimated bytes in /dev/shm; 0 without GPUs, for a rank that talks to nobody, and where set."""
     if not job.resources.gpus or any(each.name == NCCL for each in job.shm_extra):
         return 0
     return (ranks > 1) * NCCL_ON_ONE_NODE + (job.nodes > 1) * NCCL_BETWEEN_NODES
@@ -223,7 +223,7 @@ def _size_without_loaders(job: JobSpec, ranks: int, needed: int) -> Derived:
 
 
 def _size(job: JobSpec, bounds: _Bounds, ranks: int, *, unsized: bool) -> Derived:
-    """Return the size that every rendering states: the job's own, or the automatic one rounded up to MiB.
+    """Return the size that every rendered file states: the job's own, or the automatic one rounded up to MiB.
 
     `unsized`: no sample says what a batch takes.
     """

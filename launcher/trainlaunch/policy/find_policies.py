@@ -40,7 +40,7 @@ def find_policies(job_file: Path, report: Report, reach: Reach = ITS_OWN) -> lis
 def _upward(file: Path, report: Report) -> Iterator[str]:
     repository = repository_of(file)
     root = str(repository.root) if repository else ""
-    # Text, not paths: `check` asks this for thousands of renderings.
+    # Text, not paths: `check` asks this for thousands of rendered files.
     folder = os.path.normpath(file.absolute()).rpartition("/")[0]
     while True:
         # A folder of that name and a link to nowhere are no absence: reading them says so.

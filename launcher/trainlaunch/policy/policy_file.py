@@ -56,7 +56,7 @@ class PolicyFile(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def read_policy(text: str, path: str) -> tuple[PolicyFile | None, tuple[Diagnostic, ...]]:
-    """Return the policy of `text` and what is wrong with it; kept, since `check` asks for each rendering."""
+    """Return the policy of `text` and what is wrong with it; kept, since `check` asks for each rendered file."""
     report = Report()
     root = _root(text, path, report)
     if root is None:

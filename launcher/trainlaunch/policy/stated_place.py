@@ -23,7 +23,7 @@ _TARGET = re.compile(_LINE.format("target"), re.MULTILINE)
 class StatedPlace(NamedTuple):
     """Where the runs of a file are; `name` is None where nothing says whose or where they are.
 
-    `namespace` is a cluster's, None where none is stated.
+    `namespace` is a cluster's, None where none is set.
     """
 
     name: str | None

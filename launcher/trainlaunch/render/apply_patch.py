@@ -85,7 +85,7 @@ def patched_documents(plan: LaunchPlan, bare: str) -> Documents:
 
 
 def documents_of(text: str) -> Documents:
-    """Return the documents of a rendering, which are the caller's own to change, each alias a value of its own."""
+    """Return the documents of a rendered file, which are the caller's own to change, each alias a value of its own."""
     found: Documents = _unshared(_parsed(text))
     return found
 

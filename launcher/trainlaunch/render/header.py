@@ -1,4 +1,4 @@
-"""The comment on top of each rendering: where it came from, why the numbers are what they are, what only `up` does.
+"""The comment on top of each rendered file: where it came from, why the numbers are what they are, what only `up` does.
 
 `read_header` reads back what `trainlaunch check` needs to render the same text again.
 """
@@ -24,13 +24,13 @@ _FIRST_LINE = re.compile(rf"^(?:#|//) {HEADER_START[2:]}(.+) for ([a-z][a-z-]*):
 _FORMAT = re.compile(r"^(?:#|//) rendering format (\d+)(?:,|\r?$)", re.MULTILINE)
 _OPTIONS = re.compile(r"^(?:#|//) options: (.+)$", re.MULTILINE)
 _TAKE_A_VALUE = frozenset({"--set", "--name", "--policy"})
-_NO_LONGER = "--force"  # in headers of renderings that were written before
+_NO_LONGER = "--force"  # in headers of rendered files that were written before
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]\S*')
 _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]+", re.ASCII)
 
 
 class Header(NamedTuple):
-    """What a rendering says of its making. `line` is 1-based.
+    """What a rendered file says of its making. `line` is 1-based.
 
     `sets`, `name` and `policy`, as seen from its folder, are the options that changed the text. `forced`: `--force`
     was among them, which is no option any more.
@@ -49,13 +49,13 @@ class Header(NamedTuple):
 
 
 def named_job_file(text: str) -> str | None:
-    """Return the job file that a rendering, or its beginning, names; None where it has no header."""
+    """Return the job file that a rendered file, or its beginning, names; None where it has no header."""
     first = _FIRST_LINE.search(text)
     return first[1] if first else None
 
 
 def read_header(text: str) -> Header | None:
-    """Return the header of a rendering, or None where `text`, or its beginning, has none.
+    """Return the header of a rendered file, or None where `text`, or its beginning, has none.
 
     Raises ValueError where the header was changed so that it can't be read, and where the text has several.
     """

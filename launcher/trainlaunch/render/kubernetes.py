@@ -32,7 +32,7 @@ def kustomization_text(names: Iterable[str]) -> str:
 
 
 def resources_in(folder: Path) -> list[str]:
-    """Return the names of the renderings for Kubernetes that lie in `folder`, nothing where there is none."""
+    """Return the names of the rendered files for Kubernetes that lie in `folder`, nothing where there is none."""
     return [path.name for path in folder.glob(f"*{RESOURCE_SUFFIX}")]
 
 

@@ -1,4 +1,4 @@
-"""Which backend runs a target's jobs: one row a target on this machine; an engine is Docker's or Podman's.
+"""Which backend runs a target's jobs: one row a target on this host; an engine is Docker's or Podman's.
 
 Each is imported when it is asked for: a process of this host needs no engine's.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def backend_named(target: str, say: Say) -> Backend:
-    """Return the backend of a target on this machine; `say` hears which engine stands in for Docker's.
+    """Return the backend of a target on this host; `say` hears which engine stands in for Docker's.
 
     Raises TargetUnavailable where no engine answers.
     """

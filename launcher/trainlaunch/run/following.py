@@ -33,7 +33,7 @@ LOOK_SECONDS = 0.3
 def next_attempt(backend: Backend, container: ContainerInfo) -> tuple[ContainerInfo, ...]:
     """Return the containers of the attempt after one that has ended, by node; none where no more comes.
 
-    Where a process keeps the run on this host, its word is waited for.
+    Where a process supervises the run on this host, its word is waited for.
     """
     while container.run:
         keeper = keeper_of(container.run)  # asked first: what it starts before it is over is seen after it
@@ -53,7 +53,7 @@ def follow_to_end(
     say: Callable[[str], None],
     part: LogPart | None = None,
 ) -> tuple[int, tuple[ContainerInfo, ...]]:
-    """Wait for the end of a run, attempts that its keeper adds included; return its exit code and last containers.
+    """Wait for the end of a run, attempts that its supervisor adds included; return its exit code and last containers.
 
     Where `show` is given it gets a part of what there is of the output (None: all), and all that comes.
     A restart of the engine is outlived. Raises TargetUnavailable.
@@ -120,7 +120,7 @@ def code_of(backend: Backend, container: ContainerInfo, session: Session, say: C
 
 
 def _when_started(backend: Backend, containers: tuple[ContainerInfo, ...]) -> tuple[ContainerInfo, ...]:
-    """Return containers when they run: their keeper makes all of them before it starts one."""
+    """Return containers when they run: their supervisor makes all of them before it starts one."""
     while any(each.status == "created" and not each.error for each in containers):
         keeper = keeper_of(containers[0].run)
         containers = tuple(filter(None, (backend.inspect(each.id) for each in containers))) or containers

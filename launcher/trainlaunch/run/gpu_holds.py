@@ -41,7 +41,7 @@ def reserve_gpus(plan: LaunchPlan, command: str, say: Say) -> Iterator[None]:
 
 
 def _holders() -> list[ContainerInfo]:
-    """Return the containers of all targets of this machine that have GPUs; a target that can't be reached has none."""
+    """Return the containers of all targets of this host that have GPUs; a target that can't be reached has none."""
     from trainlaunch.run.backends import backend_named
 
     with contextlib.ExitStack() as opened:

@@ -39,7 +39,7 @@ class HostCheck(NamedTuple):
 
 
 def check_host() -> tuple[HostCheck, ...]:
-    """Look at this machine; nothing is changed, and nothing is raised."""
+    """Look at this host; nothing is changed, and nothing is raised."""
     return tuple(each for look in (_engine, _gpus, _shm, _files, _memory, _cluster) for each in look())
 
 

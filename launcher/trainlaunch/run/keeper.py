@@ -3,7 +3,7 @@
 It is a session of its own and has no terminal. Which run and what plan it reads from stdin, since that holds the values
 of secrets: they are in its memory alone, in no argument, no file and no process's environment. Who starts it waits
 until it holds the run's lock. Its own SIGTERM ends it alone; the run goes on, and `attach` takes it up. What a logout
-does to runs and keepers of this user is asked of logind, which may remove files in /dev/shm too.
+does to runs and supervisors of this user is asked of logind, which may remove files in /dev/shm too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PROGRAM = (
 
 
 def spawn_keeper(plan: LaunchPlan, run: str) -> str:
-    """Start a keeper for a run that was begun; return what kept it from starting, empty where it keeps."""
+    """Start a supervisor for a run that was begun; return what kept it from starting, empty where it keeps."""
     values = secret_values.variables(plan)
     task = json.dumps({"run": run, "values": values}).encode() + b"\n" + pickle.dumps(with_absolute_path(plan))
     words = [sys.executable, "-I", "-c", _PROGRAM, str(_PACKAGE), f"{plan.job.name}/{run}"]
@@ -77,7 +77,7 @@ def with_absolute_path(plan: LaunchPlan) -> LaunchPlan:
 
 
 def main() -> None:
-    """Be a keeper: read the task, take the lock, leave whoever started it, keep the run to its end."""
+    """Be a supervisor: read the task, take the lock, leave whoever started it, keep the run to its end."""
     task = json.loads(sys.stdin.buffer.readline())
     plan, run = plan_from(sys.stdin.buffer.read()), str(task["run"])
     secret_values.hold_values(task["values"])

@@ -1,4 +1,4 @@
-"""How a run on this machine stands: in JSON, in the lines that `status` prints, and to `doctor` while it goes on."""
+"""How a run on this host stands: in JSON, in the lines that `status` prints, and to `doctor` while it goes on."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _suggestion(seen: Sequence[_Seen]) -> str:
 
 
 def _kept_lines(containers: Sequence[ContainerInfo], kept: RunRecord, keeper: Keeper | None) -> Iterator[str]:
-    """Yield who keeps a run, or what it goes without, and what was said of it meanwhile."""
+    """Yield who supervises a run, or what it goes without, and what was said of it meanwhile."""
     first, plan = containers[0], kept.plan()
     deadline = None if plan is None else plan.job.active_deadline
     if keeper is not None:

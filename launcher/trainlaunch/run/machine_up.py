@@ -1,4 +1,4 @@
-"""Starts a plan's run on this machine and keeps it to its end, leaves a keeper with it, or shows what others keep."""
+"""Starts a plan's run on this host and keeps it to its end, leaves a supervisor with it, or shows what others keep."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who keeps a run on this host: at most one process makes its further attempts and ends it at its deadline.
+"""Who supervises a run on this host: at most one process makes its further attempts and ends it at its deadline.
 
 The lock is an abstract Unix socket named after the run's id. It needs no folder, works between users, and the kernel
 lets go of it when its holder dies. Whoever connects learns the holder's pid and user from the kernel, and from itself
-since when it keeps the run, and whether it waits for the run's ttl_after_finished only.
+since when it supervises the run, and whether it waits for the run's ttl_after_finished only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def new_run_id() -> str:
 
 
 class Keeper(NamedTuple):
-    """The process that keeps a run; `since` is seconds since the epoch, 0 where it doesn't say.
+    """The process that supervises a run; `since` is seconds since the epoch, 0 where it doesn't say.
 
     `over`: no further attempt comes from it.
     """
@@ -97,7 +97,7 @@ def holding(run: str) -> Iterator[RunLock]:
 
 
 def keeper_of(run: str) -> Keeper | None:
-    """Return who keeps a run on this host; None where nobody does, or for a run without an id of ours."""
+    """Return who supervises a run on this host; None where nobody does, or for a run without an id of ours."""
     if not RUN_ID.fullmatch(run):
         return None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:

@@ -3,7 +3,7 @@
     STATE/kept/RUN/plan    the plan, as this version of trainlaunch pickles it; it has no secret's value
     STATE/kept/RUN/job.yaml   of a run without a job file, the one that it would have had
     STATE/kept/RUN/waits   how long its loops waited for data, as JSON
-    STATE/kept/RUN/notes   lines of JSON: what the run's keeper said, and how each attempt ended, secrets taken out
+    STATE/kept/RUN/notes   lines of JSON: what the run's supervisor said, and how each attempt ended, secrets taken out
 
 The run itself is in the target: without this folder it is followed all the same, and only its keeper can't be replaced.
 Who can write a plan decides what a keeper runs, so neither file is opened where another user, root included, owns it or

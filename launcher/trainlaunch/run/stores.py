@@ -1,4 +1,4 @@
-"""Which store holds the runs of some targets, and that of this machine: its runs, and what verbs do with them."""
+"""Which store holds the runs of some targets, and that of this host: its runs, and what verbs do with them."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ class MachineStore:
             show(chunk)
 
     def follow(self, run: Run, console: Console, how: Following, tell: Tell) -> int:
-        """Follow it, the attempts that its keeper adds included."""
+        """Follow it, the attempts that its supervisor adds included."""
         return follow(self._backends[run.target], newest_of(run.held), console, how, tell)
 
     def start(self, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
-        """Start it and keep it to its end, or leave a keeper with it."""
+        """Start it and keep it to its end, or leave a supervisor with it."""
         return start(self._backend(plan), plan, console, how, tell)
 
     def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> Outcome:

@@ -59,7 +59,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """One DataLoader: its `settings` by the names of data_loader's fields; what is not stated is not there."""
+    """One DataLoader: its `settings` by the names of data_loader's fields; what is not set is not there."""
 
     name: str
     settings: Mapping[str, Value]

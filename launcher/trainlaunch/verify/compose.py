@@ -60,7 +60,7 @@ def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what the first service says; `rest` has what each other one says differently, and all that is beside them.
 
     Relative binds are read from `folder`. Raises ValueError where the text has no services, or says in a short form
-    what a rendering writes in the long one.
+    what a rendered file writes in the long one.
     """
     found = documents(text, "")
     workloads = [_placed(each, folder) for each in read_documents(found)]

@@ -33,13 +33,13 @@ _PRIVILEGES = (
     *("privileged", "network_mode", "pid", "ipc", "uts", "userns_mode", "cgroup"),
     *("security_opt", "device_cgroup_rules", "volumes_from"),
 )
-_ONE_CPU = 100_000  # microseconds of a period, where none is stated
+_ONE_CPU = 100_000  # microseconds of a period, where none is set
 
 
 def service_demands(service: dict[str, Any], folder: str, *, added: bool) -> Iterator[Demand]:
     """Yield what a service takes; paths are seen from `folder`. The plan has the sizes of one that isn't `added`.
 
-    Short forms of volumes and of the environment are read nowhere: no rendering may have one.
+    Short forms of volumes and of the environment are read nowhere: no rendered file may have one.
     """
     if added:
         yield from _sizes(service)
@@ -206,7 +206,7 @@ def _pairs(stated: object) -> list[tuple[str, str]]:
 
 
 def _bytes(value: object) -> int | None:
-    """Return the bytes of a Compose size; None where nothing is stated, or no size."""
+    """Return the bytes of a Compose size; None where nothing is set, or no size."""
     return engine_bytes(str(value)) if type(value) in (int, str) else None
 
 

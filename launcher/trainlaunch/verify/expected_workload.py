@@ -120,7 +120,7 @@ def absolute(path: str | None, folder: Path) -> str | None:
 
 
 def parse_rendering(plan: LaunchPlan, text: str, *, base: Path | None) -> dict[str, Any]:
-    """Return what `text`, a rendering for the plan's target, says, as plain values.
+    """Return what `text`, a rendered file for the plan's target, says, as plain values.
 
     `base` is the folder that its relative paths are relative to; None: the job file's own.
     """

@@ -24,7 +24,7 @@ class UnreadableManifest(ValueError):
 
 
 def expected(plan: LaunchPlan, base: FilePath | None) -> Workload:
-    """Return what the manifest says when it says what the plan says; it has no path of this machine."""
+    """Return what the manifest says when it says what the plan says; it has no path of this host."""
     from trainlaunch.verify.expected_kubernetes import expected_of  # a reader of manifests alone needs none of it
 
     return expected_of(plan)
@@ -146,7 +146,7 @@ def _shm_size(workload: Workload) -> int | None:
 
 
 def _ids(user: Value[str]) -> Value[str]:
-    """Return `UID:GID` with its colon, whatever is stated."""
+    """Return `UID:GID` with its colon, whatever is set."""
     if user is None:
         return Known(":", "", PLANNED)
     return user if isinstance(user, Unknown) or ":" in user.value else Known(f"{user.value}:", user.text, user.span)

@@ -40,7 +40,7 @@ CONTEXT = frozenset((
 ))
 RESOURCES = frozenset({"claims", "limits", "requests"})
 POD_LISTS = ("containers", "initContainers", "ephemeralContainers")
-# Beside pods, by the object's kind: paths with a dot that a rendering need not have. The rest of an object is ours.
+# Beside pods, by the object's kind: paths with a dot that a rendered file need not have. The rest of an object is ours.
 BESIDE_PODS: Mapping[str, str] = {
     "Job": r"spec\.(?:suspend|podReplacementPolicy|managedBy)",
     "JobSet": r"spec\.(suspend|managedBy|coordinator|startupPolicy|successPolicy)",

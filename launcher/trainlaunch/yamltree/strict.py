@@ -197,7 +197,7 @@ class _Builder:
         return SequenceNode(tuple(items), self._block_span(event, end, items[-1] if items else None))
 
     def _merge(self, items: dict[str, tuple[ScalarNode, Node]], merged: Node) -> None:
-        """Add the keys of a `<<` value that are not stated beside it; the first of several mappings wins."""
+        """Add the keys of a `<<` value that are not set beside it; the first of several mappings wins."""
         for each in merged.items if isinstance(merged, SequenceNode) else (merged,):
             if not isinstance(each, MappingNode):
                 self._report.add("TL105", each, message="<< takes a mapping", fix="write <<: *name, of a mapping")

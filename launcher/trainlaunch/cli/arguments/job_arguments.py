@@ -62,7 +62,7 @@ _SHORT_TARGETS = {"k8s": "kubernetes", "kube": "kubernetes", "host": "local", "p
 def target_name(typed: str) -> str:
     """Return the target that a word of --target names: k8s is kubernetes.
 
-    Podman runs what Docker does: its name also chooses the engine, for this process and the keepers that it starts.
+    Podman runs what Docker does: its name also chooses the engine, for this process and the supervisors that it starts.
     """
     if typed == "podman":
         os.environ["TRAINLAUNCH_ENGINE"] = typed
@@ -148,7 +148,7 @@ def _checked_name(name: str | None) -> str | None:
 
 
 def say_unsized(plan: LaunchPlan, streams: Streams) -> None:
-    """Say once how to size a job of which nobody stated or measured what its batches take."""
+    """Say once how to size a job of which nobody set or measured what its batches take."""
     if not plan.shm.unsized:
         return
     from trainlaunch.rules.sources.deciding_workers import runs_no_worker  # which reads the script

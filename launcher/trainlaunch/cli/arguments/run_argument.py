@@ -70,7 +70,7 @@ def named_target(args: argparse.Namespace) -> str | None:
 class NamedJob(NamedTuple):
     """What a job file says of where its runs are; `problem` is the code of what keeps it from being a job now, or ``.
 
-    `namespace` is a cluster's, None where it states none.
+    `namespace` is a cluster's, None where it sets none.
     """
 
     name: str

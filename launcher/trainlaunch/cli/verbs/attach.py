@@ -28,7 +28,7 @@ USAGE = Usage(
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Leave a keeper with the run where none is, then show it to its end; Ctrl-C leaves the run alone."""
+    """Leave a supervisor with the run where none is, then show it to its end; Ctrl-C leaves the run alone."""
     with newest_run(args, streams) as (store, run):
         take_up = functools.partial(take_over, screen=Screen(streams))
         how = Following(take_up=take_up, stop_on_interrupt=args.stop_on_interrupt)
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def take_over(container: ContainerInfo, screen: Screen) -> None:
-    """Say who keeps a run, or leave a keeper with it; say what it goes without where that can't be."""
+    """Say who supervises a run, or leave a supervisor with it; say what it goes without where that can't be."""
     from trainlaunch.run.base.private_files import UnusableState
     from trainlaunch.run.base.secret_values import secret_findings
     from trainlaunch.run.keeper import spawn_keeper

@@ -1,4 +1,4 @@
-"""`trainlaunch check`: are the committed renderings what their job files render now?"""
+"""`trainlaunch check`: are the committed rendered files what their job files render now?"""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class _Reporter:
         self._diffs: dict[str, list[str]] = {}
 
     def take(self, checked: Checked, status: str) -> None:
-        """Report one rendering."""
+        """Report one rendered file."""
         self._policies.update(dict.fromkeys(checked.policies))
         if status == "fixed":
             self._streams.say(f"wrote {checked.path}")

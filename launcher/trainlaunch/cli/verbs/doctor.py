@@ -1,4 +1,4 @@
-"""`trainlaunch doctor`: why a run died or hangs, from the run or from its log; alone it looks at this machine."""
+"""`trainlaunch doctor`: why a run died or hangs, from the run or from its log; alone it looks at this host."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ USAGE = Usage(
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Explain logs, runs, or this machine; of several the exit code is the highest. Raises UsageError."""
+    """Explain logs, runs, or this host; of several the exit code is the highest. Raises UsageError."""
     things = told_apart(args.things)
     if things.logs or things.inspections:
         things = _with_options(args, things)
@@ -183,7 +183,7 @@ def _read(name: str, option: str, *, most: int | None = None) -> Iterable[bytes]
 
 
 def _machine(args: argparse.Namespace, streams: Streams) -> int:
-    """Look at this machine, and say what is wrong with it."""
+    """Look at this host, and say what is wrong with it."""
     from trainlaunch.run.host_check import check_host
 
     found = check_host()

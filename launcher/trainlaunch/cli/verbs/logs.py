@@ -54,7 +54,7 @@ def _since(text: str) -> int:
         return int(whole) * SECOND + int(fraction.ljust(9, "0"))
     if found := _MOMENT.fullmatch(text):
         day, clock, fraction, zone = found.groups()
-        try:  # one without a zone is this machine's own time, as `docker logs` reads it
+        try:  # one without a zone is this host's own time, as `docker logs` reads it
             return max(0, nanoseconds(f"{day}{clock or 'T00:00'}{fraction or ''}{zone or ''}"))
         except (ValueError, OverflowError):
             pass  # like a 13th month

@@ -112,7 +112,7 @@ def _sized_by(plan: LaunchPlan) -> Origin:
 
 
 def _code_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the code that a rendering brings to a cluster."""
+    """Yield the code that a rendered file brings to a cluster."""
     for index, folder in plan.job.code.items():
         mount = plan.job.mounts[index]
         source = shorten(str(mount.source))

@@ -1,4 +1,4 @@
-"""`trainlaunch ps`: the runs on this machine, or in a namespace of a cluster."""
+"""`trainlaunch ps`: the runs on this host, or in a namespace of a cluster."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def _advice(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace) -> Iter
         typed = f"num_workers: {best.num_workers}" + f", prefetch_factor: {best.prefetch_factor}" * bool(
             best.num_workers
         )
-        # What is stated wins over the lock.
+        # What is set wins over the lock.
         lock = "" if any(_stated(kept.plan.job, best.num_workers)) else "add --write, or "
         env = ", ".join(f'{name}: "{tuned.own_threads}"' for name in MATH)
         threads = f" and `env: {{{env}}}`" if tuned.own_threads is not None else ""

@@ -57,7 +57,7 @@ class Evidence:
     `pids_limit` and `nofile` are the container's own limits, 0 where unknown; `gpus` is how many it was given, None
     where unknown; `look` is what a run that goes on does. For commands to type, `` where unknown: `job` is the file or
     the name of the job, `container` the name of the container, or of the pod in `namespace`, `engine` its program.
-    `enlarge` says how this machine's /dev/shm has so many bytes more.
+    `enlarge` says how this host's /dev/shm has so many bytes more.
     `has_job` False: there is no job file, and a way out in its fields would be none; `by_run`: it has run's options.
     """
 

@@ -33,7 +33,7 @@ def read_docker_run(text: str, file: str) -> tuple[Workload, ...]:
 
     `rest` has `command`, the words up to `run`; each flag `--NAME` without a field of its own; `refused --NAME`, what
     docker would refuse; `--NAME twice`; `commands before` and `commands after`; and `unclear`, words of which only a
-    shell could say what they are. What is stated nowhere is then Unknown, since one of those may state it.
+    shell could say what they are. What is set nowhere is then Unknown, since one of those may state it.
     """
     source = PlacedText(text, file)
     return tuple(workload_of(line, source, number) for number, line in enumerate(run_lines(text)))

@@ -95,7 +95,7 @@ def _health(probe: Fields, env: ContainerEnvironment, *, final: bool) -> Value[s
 
 
 def _user(uid: Node | None, gid: Node | None) -> Value[str]:
-    """Return `UID:GID`, as docker has it, of whichever are stated."""
+    """Return `UID:GID`, as docker has it, of whichever are set."""
     nodes = [each for each in (uid, gid) if each is not None]
     if not nodes:
         return None
@@ -114,7 +114,7 @@ def _user(uid: Node | None, gid: Node | None) -> Value[str]:
 class ContainerResources(NamedTuple):
     """What a container may use: bytes, thousandths of a CPU, GPUs, and the other limits by name in whole units.
 
-    `unequal` are the names of those whose request is not stated to be the limit, and of what is neither.
+    `unequal` are the names of those whose request is not set to be the limit, and of what is neither.
     """
 
     memory: Value[int]

@@ -117,12 +117,12 @@ def _take_own(draft: JobDraft, found: ChosenContainer, own: Workload, plan: Wrap
 
 
 def _without_guards(rest: Mapping[str, object]) -> dict[str, object]:
-    """Return what is left of a script without the commands that a rendering has around its line."""
+    """Return what is left of a script without the commands that a rendered file has around its line."""
     return {key: value for key, value in rest.items() if not key.startswith("commands ")}
 
 
 def _give_back(draft: JobDraft, own: Workload, plan: Wrapped) -> None:
-    """State the DataLoaders whose plan says the same as the rendering; the nearest where none does."""
+    """State the DataLoaders whose plan says the same as the rendered file; the nearest where none does."""
     best: tuple[int, loader_guesses.Guess] | None = None
     for guess in loader_guesses.guesses(plan, rendered.planned(own)):
         tried = draft._replace(fields={**draft.fields, "data_loader": guess.data_loader, "shm_extra": guess.shm_extra})
@@ -161,7 +161,7 @@ def _leave_to_plan(draft: JobDraft, made: LaunchPlan) -> None:
 
 
 def _different(own: Workload, plan: Wrapped, made: LaunchPlan) -> list[str]:
-    """Return the names of the numbers of a rendering's plan that another plan has other values for."""
+    """Return the names of the numbers of a rendered file's plan that another plan has other values for."""
     other = wrapped_words(wrapper_words(made), plan_variables(made)[PLAN_VARIABLE])
     have = other.numbers if other is not None else {}
     keys = {*plan.numbers, *have} - _OF_A_FORMAT
@@ -171,7 +171,7 @@ def _different(own: Workload, plan: Wrapped, made: LaunchPlan) -> list[str]:
     return [*differ, *changed]
 
 
-# Numbers that renderings of one format state and those of another have elsewhere.
+# Numbers that rendered files of one format state and those of another have elsewhere.
 _OF_A_FORMAT = frozenset({"signal", "signals", "script", "home", "nodes", "restarts", "planned", "records"}) | {
     "inject",
     "stall",
@@ -182,6 +182,6 @@ _OF_A_FORMAT = frozenset({"signal", "signals", "script", "home", "nodes", "resta
 
 
 def _unusual(numbers: Mapping[str, str], key: str) -> str:
-    """Return a number; those that are off are stated in renderings before format 3 alone."""
+    """Return a number; those that are off are set in rendered files before format 3 alone."""
     value = numbers.get(key, "")
     return "" if value == "0" else value

@@ -16,7 +16,7 @@ from trainlaunch.yamltree.emitter import yaml_inline
 from trainlaunch.yamltree.tolerant import Mapping as MappingNode
 from trainlaunch.yamltree.tolerant import Node
 
-# What each rendering says too, or what a run of trainlaunch does by itself.
+# What each rendered file says too, or what a run of trainlaunch does by itself.
 _SAME = frozenset({"rm", "init", "detach", "volume", "ipc", "pod", "device", "pull", "name", "cpu-period", "cpu-quota"})
 _RESTARTS = "an engine that starts a job again does so after every code, also 78, after which nothing changes"
 _WHY = {

@@ -31,7 +31,7 @@ class JobDraft(NamedTuple):
     """Fields of a job file by their names, comments by field, and a warning for each part that is not in them.
 
     `folder` is where the text's relative paths begin, as the job file will name it; `target` writes the text's format.
-    `file` is the name of the text, `here` its folder's path on this machine, `kept` are fields that the caller states.
+    `file` is the name of the text, `here` its folder's path on this host, `kept` are fields that the caller states.
     """
 
     file: str

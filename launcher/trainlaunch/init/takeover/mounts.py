@@ -97,7 +97,7 @@ def _mount(draft: JobDraft, mount: MountPoint) -> dict[str, Any] | None:
 
 
 def known_here(draft: JobDraft, field: str, value: Unknown) -> Known[str] | Unknown:
-    """Return the path that $HOME or $PWD begins where this machine's shell runs the text; else the value itself."""
+    """Return the path that $HOME or $PWD begins where this host's shell runs the text; else the value itself."""
     home, here = _HOME.fullmatch(value.text), _HERE.match(value.text)
     rest = value.text[here.end() :].strip("\"'") if here else ""
     if home is not None:

@@ -31,7 +31,7 @@ _AS_THEY_ARE = {
     **POD_KEYS,
 }
 _KINDS = {each.name: each.word for each in KINDS.values()}
-# Of a pod or a container: what each rendering decides for itself, or what a field that is read elsewhere says.
+# Of a pod or a container: what each rendered file decides for itself, or what a field that is read elsewhere says.
 _DECIDED = re.compile(
     r"apiVersion|kind|metadata\.(?:namespace|creationTimestamp|generateName)|container\.name|requests are limits|pods"
     r"|pod\.(?:restartPolicy|shareProcessNamespace|automountServiceAccountToken|hostNetwork|dnsPolicy|subdomain|hostIPC"
@@ -55,7 +55,7 @@ _WHY = {
     "requests": ("a job's requests are its limits", "set the limit in resources"),
     "ports": ("a job serves nothing", "write patches.kubernetes, if somebody connects to it"),
 }
-_IDENTITY_BEFORE = (("USER", "trainlaunch"), ("LOGNAME", "trainlaunch"))  # in renderings before format 3
+_IDENTITY_BEFORE = (("USER", "trainlaunch"), ("LOGNAME", "trainlaunch"))  # in rendered files before format 3
 _DEFAULT_ID = 1000
 
 
@@ -173,7 +173,7 @@ def _take_annotations(draft: JobDraft, rest: Mapping[str, object]) -> None:
 
 
 def _take_demands(draft: JobDraft, workload: Workload) -> None:
-    """State what every rendering for Kubernetes needs: a limit of CPUs and of memory."""
+    """State what every rendered file for Kubernetes needs: a limit of CPUs and of memory."""
     resources: dict[str, Any] = draft.fields.setdefault("resources", {})
     for name, value, what in (("cpus", word("4"), "CPUs"), ("memory", size(16 * GIB), "memory")):
         if name not in resources:
@@ -205,7 +205,7 @@ def _tell_rest(draft: JobDraft, workload: Workload, rest: Mapping[str, object]) 
 
 
 def take_own_pod(draft: JobDraft, written: SourceContainer, plan: Wrapped) -> None:
-    """State what a rendering for Kubernetes says beside its container."""
+    """State what a rendered file for Kubernetes says beside its container."""
     workload = written.workload
     kind = next((each for each in KINDS.values() if each.name == workload.rest.get("kind")), None)
     notes = list(draft.notes)

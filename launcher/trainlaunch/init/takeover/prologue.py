@@ -1,4 +1,4 @@
-"""The numbers that a rendering's preflight carries: what is left of a plan in its text."""
+"""The numbers that a rendered file's preflight carries: what is left of a plan in its text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ASSIGNED = re.compile(r"(?:tl_)?([a-z]+)=(.*)", re.DOTALL)
 
 
 class Wrapped(NamedTuple):
-    """The process of a rendering: the image's ENTRYPOINT, the text of the plan's numbers, those, the job's argv.
+    """The process of a rendered file: the image's ENTRYPOINT, the text of the plan's numbers, those, the job's argv.
 
     `numbers` are the preflight's variables by their names without `tl_`.
     """
@@ -32,7 +32,7 @@ class Wrapped(NamedTuple):
 
     @property
     def begins_script(self) -> bool:
-        """Whether the numbers begin the preflight's text, as in renderings before format 3."""
+        """Whether the numbers begin the preflight's text, as in rendered files before format 3."""
         return "\n" in self.text
 
     def number(self, name: str) -> int:

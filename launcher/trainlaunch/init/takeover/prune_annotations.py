@@ -1,4 +1,4 @@
-"""What a rendering's object says to controllers that prune, taken back to `kubernetes.prune` and the job's own."""
+"""What a rendered file's object says to controllers that prune, taken back to `kubernetes.prune` and the job's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainlaunch.init.takeover.job_draft import JobDraft
 
 
 def drop_prune(draft: JobDraft, own: dict[str, Any], *, before: bool) -> None:
-    """Take out what keeps controllers from deleting the object, of which renderings before format 3 say nothing."""
+    """Take out what keeps controllers from deleting the object, of which rendered files before format 3 say nothing."""
     stated = draft.fields.get("annotations", {})
     if not before and FLUX_PRUNE not in stated:
         own["prune"] = True

@@ -37,7 +37,7 @@ _COMMENTS = {
     "ttl_after_finished": re.compile(r"^(?:#|//) ttl_after_finished (\w+):", re.MULTILINE),
 }
 _STALL = re.compile(r"\btl_stall=(\d{1,9})\b", re.ASCII)  # in the prologue of the health check
-_NO_ENTRYPOINT = re.compile(r"image_entrypoint is not (?:set|stated)")  # the latter in earlier renderings
+_NO_ENTRYPOINT = re.compile(r"image_entrypoint is not (?:set|stated)")  # the latter in earlier rendered files
 
 
 def is_rendered(workload: Workload) -> bool:
@@ -46,7 +46,7 @@ def is_rendered(workload: Workload) -> bool:
 
 
 def as_verified(workload: Workload, text: str, folder: Path, target: str) -> Workload | None:
-    """Return a rendering's container as `verify` reads it, its mounts as they stand there; None for any other.
+    """Return a rendered file's container as `verify` reads it, its mounts as they stand there; None for any other.
 
     A reader of anybody's text takes `{{` for a template, `verify` nothing; secrets get their sources.
     """
@@ -68,7 +68,7 @@ def _relative(source: str, text: str, folder: Path) -> str:
 
 
 def take_rendered(draft: JobDraft, workload: Workload, plan: Wrapped, text: str) -> None:
-    """State what a rendering's container says; what the plan itself adds is left out."""
+    """State what a rendered file's container says; what the plan itself adds is left out."""
     take_container(draft, _bare(draft, workload, plan))
     draft.set("name", word(plan.numbers.get("name", "")) or draft.fields["name"])
     draft.comments.pop("name", None)
@@ -98,7 +98,7 @@ def take_rendered(draft: JobDraft, workload: Workload, plan: Wrapped, text: str)
 
 
 def planned(workload: Workload) -> Planned:
-    """Return what a rendering's label or annotation says of its plan."""
+    """Return what a rendered file's label or annotation says of its plan."""
     label = stated(workload.labels.get(LABEL_PREFIX + LABEL))
     found: object = label
     if found is None:  # of a pod
@@ -108,7 +108,7 @@ def planned(workload: Workload) -> Planned:
 
 
 def _bare(draft: JobDraft, workload: Workload, plan: Wrapped) -> Workload:
-    """Return a container without the parts that every rendering gets."""
+    """Return a container without the parts that every rendered file gets."""
     labels = {key: value for key, value in workload.labels.items() if key not in _OWN_LABELS}
     paths = {name: secret_path(name.removesuffix("_FILE")) for name in plan.names("paths")}
     own = {key for key, value in workload.env.items() if stated(value) == paths.get(key, 0)} | {PLAN_VARIABLE}

@@ -42,7 +42,7 @@ class Stated:
         return self.values[name] if name in self.values else self._defaults[name]
 
     def below(self, name: str) -> Stated:
-        """Return what is stated in the mapping `name`; nothing where it is unstated."""
+        """Return what is set in the mapping `name`; nothing where it is unstated."""
         return Stated(self.values.get(name, {}), f"{self._path}.{name}" if self._path else name)
 
 
@@ -83,7 +83,7 @@ _AS_STATED = (
 
 
 def _mount(stated: Mapping[str, Any], target: str) -> Mount:
-    """Return a mount; code is a read-only bind but in a cluster, which has no folder of this machine."""
+    """Return a mount; code is a read-only bind but in a cluster, which has no folder of this host."""
     code = stated["type"] == "code"
     kind = "bind" if code and target_record(target).on_this_machine else stated["type"]
     return _record(Mount, stated.get, type=kind, read_only=code or stated.get("read_only", False))

@@ -16,7 +16,7 @@ from trainlaunch.targets import TARGETS
 def code_folders(job: ValidationContext, file: Path, reach: Reach) -> dict[int, CodeFolder]:
     """Return the files by the index of their mount; a relative source is seen from the folder of the job's `file`.
 
-    A target that mounts paths of this machine is given none: there a source is looked at when the job starts, but one
+    A target that mounts paths of this host is given none: there a source is looked at when the job starts, but one
     that is a file is an error everywhere.
     """
     base = file.parent

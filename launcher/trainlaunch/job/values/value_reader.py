@@ -22,7 +22,7 @@ class ValueReader:
 
     `partial` reads half a job (the file without its overrides, or one override): nothing is required; `nulls` lets null
     stand for a field's default, as overrides do. `table` is the file's whole type, where misplaced keys are looked up.
-    `optional` are the dotted fields that need not be stated though they are required elsewhere.
+    `optional` are the dotted fields that need not be set though they are required elsewhere.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ValueReader:
         self.misspelt: set[str] = set()  # dotted fields that an unknown key was taken for: one error says both
 
     def read(self, type_: Type, node: Node, path: str) -> Any:
-        """Return the value of `node`: dicts of what is stated, tuples for lists, scalars as `Type` says."""
+        """Return the value of `node`: dicts of what is set, tuples for lists, scalars as `Type` says."""
         if isinstance(node, ScalarNode) and node.null and type_.kind != "any":
             return None if type_.nullable else self._null(type_, node, path)
         reader = _READERS.get(type_.kind)

@@ -56,7 +56,7 @@ def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL218", Severity.ERROR)
 def script_not_mounted(plan: LaunchPlan) -> Iterator[Problem]:
-    """The folder is on this machine, so that what isn't in it isn't in the container."""
+    """The folder is on this host, so that what isn't in it isn't in the container."""
     found = script_not_in_mount(plan.job)
     if found is None:
         return

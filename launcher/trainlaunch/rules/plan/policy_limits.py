@@ -128,7 +128,7 @@ def _workers(job: JobSpec) -> Iterator[Problem]:
 
 @plan_rule("TL153", Severity.ERROR)
 def required_field_missing(plan: LaunchPlan) -> Iterator[Problem]:
-    """A required field is stated neither by the job nor by anything beneath it."""
+    """A required field is set neither by the job nor by anything beneath it."""
     job = plan.job
     for name, span in job.policy.required if job.policy else ():
         if name in job.origins:

@@ -19,7 +19,7 @@ _UNLESS_STATED = ("restricted", "baseline")  # what allowed_pod_security allows 
 
 
 class _Asked(NamedTuple):
-    """A value of the job: its field, None where it states none, and what then is in effect."""
+    """A value of the job: its field, None where it sets none, and what then is in effect."""
 
     field: str
     value: str | None
@@ -28,7 +28,7 @@ class _Asked(NamedTuple):
 
 @plan_rule("TL152", Severity.ERROR)
 def not_allowed_by_policy(plan: LaunchPlan) -> Iterator[Problem]:
-    """A value is on none of the lists, or one that a list asks for is not stated."""
+    """A value is on none of the lists, or one that a list asks for is not set."""
     job = plan.job
     if job.policy is None:
         return

@@ -1,6 +1,6 @@
 """Who decides how many workers a job's script has: the one fact that every advice on their number reads.
 
-It is found in the script's text where that lies in a folder of this machine that the job mounts (nothing is run), else
+It is found in the script's text where that lies in a folder of this host that the job mounts (nothing is run), else
 in what `probe` recorded, else in the command alone. It only words advice: no number of a plan follows from it.
 """
 

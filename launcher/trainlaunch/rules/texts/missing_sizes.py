@@ -1,4 +1,4 @@
-"""Containers whose /dev/shm has no size: none is stated, or it stands where it sizes something else."""
+"""Containers whose /dev/shm has no size: none is set, or it stands where it sizes something else."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def lacks_preflight(stamped: Iterable[tuple[bool, bytes]], started: float, finis
 def preflight_never_ran(backend: Backend, containers: Sequence[ContainerInfo], note: EndNote) -> bool:
     """Return whether a run that ended with 0 never came to its preflight; False too where nobody can know.
 
-    `note` is what its keeper saw.
+    `note` is what its supervisor saw.
     """
     if not containers or any(each.exit_code != 0 for each in containers):
         return False

@@ -2,7 +2,7 @@
 
 RUN is an exact name, then a job, then the start of a run's id.
 
-A run on this machine says whose it is in a label, or in the record of a local run, and in no rendering. A name keeps
+A run on this host says whose it is in a label, or in the record of a local run, and in no rendered file. A name keeps
 people on one engine from ending each other's runs by accident. It is no lock: who may use an engine's socket may do
 anything on it.
 """
@@ -130,7 +130,7 @@ def own_name() -> str:
 
 
 def is_mine(owner: str) -> bool:
-    """Whether a run on this machine is the caller's own; one without an owner was started by hand and is anybody's."""
+    """Whether a run on this host is the caller's own; one without an owner was started by hand and is anybody's."""
     return owner in {"", own_name()}
 
 

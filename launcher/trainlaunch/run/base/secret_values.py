@@ -1,4 +1,4 @@
-"""Values of secrets, from this machine: read when a run is made, said nowhere."""
+"""Values of secrets, from this host: read when a run is made, said nowhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_VARIABLE_BYTES = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands
 MIN_REDACTED, MIN_REDACTED_LINE = 4, 8  # characters of a value, and of one of its lines; shorter ones are words
 
 
-# Values that a keeper was given, by variable: no process started by it has them in its environment.
+# Values that a supervisor was given, by variable: no process started by it has them in its environment.
 _held: dict[str, str] = {}
 
 
@@ -36,7 +36,7 @@ def environment() -> dict[str, str]:
 
 
 def variables(plan: LaunchPlan) -> dict[str, str]:
-    """Return the variables of this machine that a job's secrets are read from, where they are set."""
+    """Return the variables of this host that a job's secrets are read from, where they are set."""
     names = {each.env or name for name, each in plan.job.secrets.items() if each.file is None}
     return {name: value for name, value in environment().items() if name in names}
 
@@ -129,7 +129,7 @@ def _missing(plan: LaunchPlan, name: str, what: str, *, why: str, fix: str) -> T
 
 
 def values_here(plan: LaunchPlan) -> dict[str, str]:
-    """Return the values of a job's secrets by name, as far as their sources are on this machine."""
+    """Return the values of a job's secrets by name, as far as their sources are on this host."""
     found = {}
     for name in plan.job.secrets if plan.target_record.on_this_machine else ():  # a cluster's are in the cluster alone
         with contextlib.suppress(TargetUnavailable):

@@ -27,7 +27,7 @@ def way_to_enlarge(mib: int, env: Mapping[str, str] = os.environ, root: Path = P
 
 
 def way_to_have_more(more: int) -> str:
-    """Return what to type so that this machine's /dev/shm has so many bytes beside those that it has."""
+    """Return what to type so that this host's /dev/shm has so many bytes beside those that it has."""
     try:
         found = os.statvfs("/dev/shm")
     except OSError:

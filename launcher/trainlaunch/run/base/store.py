@@ -1,4 +1,4 @@
-"""What holds runs, as the verbs about runs see it: the targets of this machine, or one namespace of a cluster.
+"""What holds runs, as the verbs about runs see it: the targets of this host, or one namespace of a cluster.
 
 A RunStatus is what `ps`, `status` and `wait` print as JSON, the same on every target: each key is there, None where the
 target can't know it (docs/run-status.md).
@@ -213,7 +213,7 @@ class RunStore(Protocol):
 
     @property
     def elsewhere(self) -> str:
-        """Where it is, as the end of a sentence; empty for this machine."""
+        """Where it is, as the end of a sentence; empty for this host."""
 
     def runs(self) -> Sequence[Run]:
         """Return all runs, newest first."""

@@ -151,7 +151,7 @@ class WaitPage(Protocol):
 
 
 class OpenPage:
-    """A page of this machine, and the folder of /proc in which its processes stand."""
+    """A page of this host, and the folder of /proc in which its processes stand."""
 
     def __init__(self, path: Path, proc: Path) -> None:
         self._file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -96,7 +96,7 @@ def started_from(inspected: Mapping[str, Any]) -> ContainerInfo:
 def secrets_of(inspected: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the names and values of a container's secrets: its variables that a label names, and its mounted files.
 
-    A file is read where it is on this machine, and readable.
+    A file is read where it is on this host, and readable.
     """
     config = inspected.get("Config") or {}
     names = (config.get("Labels") or {}).get(LABEL_PREFIX + SECRETS, "").split(",")
@@ -187,7 +187,7 @@ def plain_body(plan: LaunchPlan) -> dict[str, Any]:
 
 
 def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
-    """Return the labels that only a run has; `own_labels` are those that every rendering carries."""
+    """Return the labels that only a run has; `own_labels` are those that every rendered file carries."""
     values = {"run": run, "attempt": str(attempt), "max-attempts": str(plan.job.max_attempts), OWNER_KEY: own_name()}
     values[SHM] = str(plan.shm.size.value)
     if plan.gpus:

@@ -69,7 +69,7 @@ def _start(podman: str) -> Service | None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        cwd=folder,  # on cgroup v1 a container's keeper leaves a file `oom` where its service was started
+        cwd=folder,  # on cgroup v1 a container's supervisor leaves a file `oom` where its service was started
         start_new_session=True,  # Ctrl-C is for the job
     )
     service = Service(path, process, folder)

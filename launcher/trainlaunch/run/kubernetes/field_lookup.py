@@ -58,7 +58,7 @@ def _refusal(cluster: Cluster, job: JobSpec, field: str, says: str, path: str) -
 
 
 def span_of(job: JobSpec, field: str) -> Span | None:
-    """Return the place of a field in the job file, or of the nearest field around it that is stated."""
+    """Return the place of a field in the job file, or of the nearest field around it that is set."""
     while field:
         span = job.span(field)
         if span is not None:

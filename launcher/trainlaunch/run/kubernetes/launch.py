@@ -1,4 +1,4 @@
-"""Makes the objects of a rendering: all checked by the API server first, none left behind where one fails."""
+"""Makes the objects of a rendered file: all checked by the API server first, none left behind where one fails."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from trainlaunch.run.kubernetes.removal_times import removal_of, stamped
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-global-index")
 REPLICA_INDEX, REPLICA_TYPE = "training.kubeflow.org/replica-index", "training.kubeflow.org/replica-type"
-DEFAULT_GRACE = 30  # seconds of a pod that states none
+DEFAULT_GRACE = 30  # seconds of a pod that sets none
 ENDED = frozenset({"Succeeded", "Failed"})
 NEVER_STARTED = frozenset({"ContainerCannotRun", "StartError"})  # the runtime's own 127 or 128: no process has it
 

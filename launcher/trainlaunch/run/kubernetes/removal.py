@@ -31,7 +31,7 @@ Made = Sequence[tuple[Reference, Object]]
 
 
 def remove_runs(cluster: Cluster, runs: Sequence[ClusterRun], say: Say) -> None:
-    """Delete runs with all that their renderings made, and nothing else; returns when it is gone.
+    """Delete runs with all that their rendered files made, and nothing else; returns when it is gone.
 
     Objects belong to the run whose name theirs begins with. What belongs to none goes with the job's last run, where
     it has the same owner. Raises TargetUnavailable (TL529) where something does not go.

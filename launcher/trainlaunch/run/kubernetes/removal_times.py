@@ -48,5 +48,5 @@ def _interrupted(
 
 
 def stamped(text: object) -> float:
-    """Return a time of the API as seconds since the epoch, 0 where it states none."""
+    """Return a time of the API as seconds since the epoch, 0 where it sets none."""
     return seconds(text) if isinstance(text, str) and text else 0.0

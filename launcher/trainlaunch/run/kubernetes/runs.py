@@ -91,7 +91,7 @@ def all_runs(cluster: Cluster, job: str | None, unlisted: ForbiddenKinds) -> tup
 def made_by(
     cluster: Cluster, selector: str, unlisted: ForbiddenKinds, *, kinds: Iterable[str] | None = None
 ) -> list[tuple[Reference, Object]]:
-    """Return every object with some labels, of every kind that a rendering may hold, workloads first."""
+    """Return every object with some labels, of every kind that a rendered file may hold, workloads first."""
     made: list[tuple[Reference, Object]] = []
     for kind in objects() if kinds is None else kinds:
         made += list_objects(cluster, kind, selector, unlisted=None if is_everywhere(kind) else unlisted)

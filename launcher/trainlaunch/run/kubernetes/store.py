@@ -183,7 +183,7 @@ class ClusterStore:
             return run_in_pod(cluster, pod, planned_argv(plan), token, term=term, say=say)
 
     def remove(self, runs: Sequence[Run], say: Say) -> None:
-        """Delete them with all that their renderings made, and nothing else."""
+        """Delete them with all that their rendered files made, and nothing else."""
         remove_runs(self.cluster, [each.held for each in runs], say)
 
     def remove_left(self, asked: RunQuery, known: Sequence[Run], owner: str | None, say: Say) -> None:

@@ -43,7 +43,7 @@ from trainlaunch.run.local.state import RunFolder, make_root, refuse_alien_state
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 
-SECONDS_TO_DIE = 20.0  # after SIGKILL; the keeper takes 10 of them for what is left
+SECONDS_TO_DIE = 20.0  # after SIGKILL; the supervisor takes 10 of them for what is left
 
 
 class LocalBackend:
@@ -94,7 +94,7 @@ class LocalBackend:
         return folder.id
 
     def begin(self, container: str) -> Session:
-        """Start the keeper, and with it the job; the log is read from its first byte."""
+        """Start the supervisor, and with it the job; the log is read from its first byte."""
         folder, plan = self._folder(container), self._plans.pop(container)
         run, _, attempt = folder.path.name.rpartition("-")
         try:
@@ -182,7 +182,7 @@ class LocalBackend:
         return ()
 
     def secrets(self, _container: ContainerInfo) -> tuple[tuple[str, str], ...]:
-        """Return none: its keeper has taken them out of the log."""
+        """Return none: its supervisor has taken them out of the log."""
         return ()
 
     def expiring(self) -> tuple[ContainerInfo, ...]:
@@ -202,7 +202,7 @@ class LocalBackend:
         return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
 
     def follow(self, container: str, position: Position) -> Session:
-        """Read the log from a position, and wait for the recorded end; its keeper ends what it leaves."""
+        """Read the log from a position, and wait for the recorded end; its supervisor ends what it leaves."""
         return LoggedSession(self, container, position)
 
     def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
@@ -217,7 +217,7 @@ class LocalBackend:
         return recorded_code(self._folder(container), self._say)
 
     def remove(self, container: str) -> None:
-        """Remove an ended run's folder, and processes that outlived their keeper.
+        """Remove an ended run's folder, and processes that outlived their supervisor.
 
         Raises TargetUnavailable (TL514) where the folder can't be removed.
         """

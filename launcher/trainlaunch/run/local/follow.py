@@ -1,6 +1,6 @@
 """Reads a local run's log while it grows, and waits for its end, without a word to whoever runs it.
 
-What a full disk doesn't take goes to memory of the run's keeper, for those who follow it now. Its number as a
+What a full disk doesn't take goes to memory of the run's supervisor, for those who follow it now. Its number as a
 descriptor stands in started.json. It is read by /proc, so by nobody but this user, and holds the last megabytes: a
 counter that changes when it begins anew, then the log's frames, each behind its length then.
 """
@@ -26,7 +26,7 @@ _NUMBER = struct.Struct(">Q")
 
 
 class Overflow:
-    """The keeper's end."""
+    """The supervisor's end."""
 
     def __init__(self) -> None:
         self.file = os.memfd_create("trainlaunch-overflow")
@@ -63,7 +63,7 @@ class OverflowReader:
         self._place = _NUMBER.size
 
     def chunks(self) -> Iterator[tuple[int, Chunk]]:
-        """Yield the frames that came since the last call, with their offsets; none where the keeper is gone."""
+        """Yield the frames that came since the last call, with their offsets; none where the supervisor is gone."""
         try:
             file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
@@ -96,7 +96,7 @@ REMOVAL_SECONDS = 2.0
 LOOK_SECONDS = 1.0  # between two looks at whether a run without an end still has someone to write it
 READ_BYTES = 256 * 1024
 STREAMS = frozenset({1, STDERR})
-MAX_FRAME = 1 << 20  # the keeper's own are at most 64 KiB
+MAX_FRAME = 1 << 20  # the supervisor's own are at most 64 KiB
 
 
 class LocalSession:
@@ -111,10 +111,10 @@ class LocalSession:
         return frames_of(self._folder, follow=True)
 
     def exit_code(self) -> int | None:
-        """Return the recorded code; None where the keeper, or the folder with the record, is gone."""
+        """Return the recorded code; None where the supervisor, or the folder with the record, is gone."""
         code = recorded_code(self._folder, self._say)
         if code is None and self._folder.path.exists():
-            kill_marked(self._folder.path)  # as its keeper would have, which was killed
+            kill_marked(self._folder.path)  # as its supervisor would have, which was killed
         return code
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ def wait_for_end(folder: RunFolder, seconds: float | None) -> bool | None:
 
 
 def frames_of(folder: RunFolder, *, follow: bool, start: int = 0) -> Iterator[Chunk]:
-    """Yield what the keeper wrote; with `follow` until the run is over, else until what is there now.
+    """Yield what the supervisor wrote; with `follow` until the run is over, else until what is there now.
 
     `start` is the offset of a frame. From where the log is damaged nothing more is read, which a last chunk says.
     """
@@ -222,7 +222,7 @@ def placed_frames(folder: RunFolder, *, follow: bool, start: int = 0) -> Iterato
 
 
 class _Overflow:
-    """What a full disk doesn't take of a run, from when its keeper is known."""
+    """What a full disk doesn't take of a run, from when its supervisor is known."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder

@@ -228,7 +228,7 @@ def in_memory(text: str) -> str:
 def _wake_on_signals() -> IO[bytes]:
     """Return a pipe that becomes readable when a child ends.
 
-    The signals of a terminal, a logout or a shutdown are taken and left: the job's own end is what ends a keeper.
+    The signals of a terminal, a logout or a shutdown are taken and left: the job's own end is what ends a supervisor.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

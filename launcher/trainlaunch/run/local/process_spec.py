@@ -137,7 +137,7 @@ def _own_programs() -> str:
 
 
 def start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
-    """Start the keeper, and the job by it; return what kept either from starting, empty where both run."""
+    """Start the supervisor, and the job by it; return what kept either from starting, empty where both run."""
     try:
         keeper = subprocess.run(
             [sys.executable, "-I", "-c", _KEEPER, str(_PACKAGE), str(folder.path)],

@@ -144,7 +144,7 @@ def _state(folder: RunFolder, known: dict[str, Any], *, health: bool) -> Contain
 def _status(
     folder: RunFolder, known: dict[str, Any], started: tuple[ProcessIdentity, ProcessIdentity, float] | None
 ) -> tuple[str, str]:
-    """Return status and error. The end is looked for after the keeper, which records it as its last act."""
+    """Return status and error. The end is looked for after the supervisor, which records it as its last act."""
     if started is None:
         alive = ProcessIdentity(**known["creator"]).alive
         return "created", "" if alive or folder.started() else NEVER_STARTED
@@ -157,7 +157,7 @@ def _status(
         return "exited", ""
     if keeper.boot != boot_id():
         return "exited", RESTARTED
-    if first.alive:  # it has another user's rights, as under sudo, and so did not die with its keeper
+    if first.alive:  # it has another user's rights, as under sudo, and so did not die with its supervisor
         return "running", ""
     left = marked(folder.path)
     return "exited", LOST + f"; still running: {counted(len(left), 'process')} that it started, until `down`" * bool(
@@ -188,7 +188,7 @@ def _health(known: dict[str, Any], started: float) -> tuple[str, str]:
 
 
 def identities(folder: RunFolder) -> tuple[ProcessIdentity, ProcessIdentity] | None:
-    """Return the keeper and the job's first process; None where no record of ours tells them."""
+    """Return the supervisor and the job's first process; None where no record of ours tells them."""
     with contextlib.suppress(UnusableState):
         if (started := folder.started()) is not None:
             return started[:2]

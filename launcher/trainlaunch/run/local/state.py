@@ -1,13 +1,13 @@
 """The folder of a local run: what was planned, who runs it, its output, how it ended. Any process may read it.
 
     run.json      what was planned, under which name, who created it
-    started.json  the keeper and the job's first process
+    started.json  the supervisor and the job's first process
     log, times    both streams in frames, as they came, and when
     signals       the numbers of the signals that were sent through trainlaunch, one a line
     peak, end     a page each, reserved at the start so that a full disk can't keep the end from being recorded
 
 Files are replaced whole, or written by one call in place; a reader never waits. No secret is in any of them:
-the keeper takes their values out of the log.
+the supervisor takes their values out of the log.
 Records have a checksum, and what is another user's or damaged is not used (`UnusableState`).
 """
 
@@ -80,7 +80,7 @@ class RunFolder:
         replace_record(self.path / "started.json", record)
 
     def started(self) -> tuple[ProcessIdentity, ProcessIdentity, float] | None:
-        """Return the keeper, the job's first process and the time of its start. Raises UnusableState."""
+        """Return the supervisor, the job's first process and the time of its start. Raises UnusableState."""
         record = read_record(self.path / "started.json")
         if record is None:
             return None
@@ -90,7 +90,7 @@ class RunFolder:
             raise UnusableState("started.json is of another version of trainlaunch") from other
 
     def overflow(self) -> int:
-        """Return the keeper's descriptor for what the disk doesn't take, -1 where none is known."""
+        """Return the supervisor's descriptor for what the disk doesn't take, -1 where none is known."""
         with contextlib.suppress(UnusableState):
             found = (read_record(self.path / "started.json") or {}).get("overflow")
             return found if isinstance(found, int) else -1
