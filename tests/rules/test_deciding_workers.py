@@ -117,6 +117,36 @@ def test_too_many_workers_are_lowered_where_they_are_decided(tmp_path: Path) -> 
     assert "or lower num_workers in the script and in data_loader.num_workers (train.py:3 sets 8)" in fix
 
 
+SIZED = {"batch_size": 4, "sample": {"shape": [8], "dtype": "float32"}}
+# Script, words of the command, data_loader: what TL220 says to do, empty where it is silent.
+PLANNED_FOR: dict[str, tuple[str, list[str], dict[str, Any], str]] = {
+    "a constant above": (CALL.format(8), [], {"num_workers": 2}, "write data_loader.inject: force, or set"),
+    "above an automatic number": (CALL.format(8), [], {}, "write data_loader.inject: force, or set"),
+    "an option above": (
+        PARSED + CALL.format("a.readers"), ["--readers", "8"], {"num_workers": 2}, "write --readers {num_workers} in",
+    ),
+    "its default above": (PARSED + CALL.format("a.readers"), [], {"num_workers": 2}, "write --readers={num_workers}"),
+    "as many": (CALL.format(2), [], {"num_workers": 2}, ""),
+    "fewer": (CALL.format(1), [], {"num_workers": 2}, ""),
+    "forced": (CALL.format(8), [], {"num_workers": 2, "inject": "force"}, ""),
+    "the token": (PARSED + CALL.format("a.readers"), ["--readers", "{num_workers}"], {"num_workers": 2}, ""),
+    "a variable that an image may set": (CALL.format('int(os.getenv("N", "8"))'), [], {"num_workers": 2}, ""),
+    "an option that is changed later": (
+        PARSED + "a.readers = min(a.readers, 2)\n" + CALL.format("a.readers"), [], {"num_workers": 2}, "",
+    ),
+    "one of two loaders": (CALL.format(2) + CALL.format(1), [], {"num_workers": 2}, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLANNED_FOR)
+def test_a_script_with_more_workers_than_planned_is_told(tmp_path: Path, name: str) -> None:
+    """/dev/shm would be planned for fewer than there are; only where the number is certain."""
+    script, words, loader, fix = PLANNED_FOR[name]
+    fields = job_of(tmp_path, script, words, resources={"cpus": 4, "memory": "4Gi"}, data_loader=SIZED | loader)
+    found = [each for each in check_plan(plan_with(tmp_path, **fields)) if each.code == "TL220"]
+    assert [each.fix.startswith(fix) for each in found] == [True] * bool(fix), found
+
+
 @pytest.mark.parametrize(
     ("decision", "to_have", "lower"),
     [

@@ -81,7 +81,12 @@ def script_rules() -> tuple[PlanRule, ...]:
     """Return the rules of a script that is read; most plans are made where it isn't."""
     from trainlaunch.rules.plan import job_process
 
-    return (job_process.required_argument_missing, job_process.start_method_of_script, job_process.shm_owner_of_script)
+    return (
+        job_process.required_argument_missing,
+        job_process.start_method_of_script,
+        job_process.shm_owner_of_script,
+        rank_counts.script_has_more_workers,
+    )
 
 
 def start_rules() -> tuple[PlanRule, ...]:
@@ -174,14 +179,19 @@ def check_start(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
 
 
 def _is_judged(job: JobSpec) -> bool:
-    """Whether a job's script is here and has what is judged: most haven't, and reading one whole takes a while."""
+    """Whether a job's script is here and has what is judged: most haven't, and reading one whole takes a while.
+
+    Its workers are judged where nothing hands it the planned number.
+    """
     path = script_on_this_machine(job)
     if path is None or not ITS_OWN.holds(path, Path(job.path)):
         return False
     try:
-        return _JUDGED.search(read_regular(path, MAX_SCRIPT_BYTES)) is not None
+        text = read_regular(path, MAX_SCRIPT_BYTES)
     except (OSError, ValueError):
         return False
+    handed = any("{num_workers}" in each for each in (*(job.command or ()), job.script or "", *job.env.values()))
+    return _JUDGED.search(text) is not None or (not handed and b"num_workers" in text)
 
 
 def _remarks(plan: LaunchPlan) -> Iterator[PlanRule]:

@@ -102,6 +102,26 @@ def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
     )
 
 
+@plan_rule("TL220", Severity.WARNING)
+def script_has_more_workers(plan: LaunchPlan) -> Iterator[Problem]:
+    """The script's own number, read where nobody else can change it, is above what is planned for any loader."""
+    from trainlaunch.rules.sources.deciding_workers import workers_decisions  # which reads the script
+
+    if plan.by_run or plan.shm.unsized:
+        return
+    planned = plan.shm.most_workers
+    told = [each for each in workers_decisions(plan.job) if each.is_certain and (each.number or 0) > planned]
+    if told:
+        most = max(told, key=lambda each: each.number or 0)
+        other = "write data_loader.inject: force" if most.kind == "constant" else most.take_planned()
+        yield Problem(
+            f"{most.words}, and {counted(planned, 'worker')} a loader are planned",
+            f"{other}, or set data_loader.num_workers to {most.number}",
+            "/dev/shm, memory and threads are planned for fewer workers than the script starts",
+            "data_loader.num_workers",
+        )
+
+
 def _decision(plan: LaunchPlan) -> WorkersDecision:
     from trainlaunch.rules.sources.deciding_workers import deciding_workers  # which reads the script
 

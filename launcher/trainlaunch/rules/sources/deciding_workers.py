@@ -97,6 +97,11 @@ class WorkersDecision(NamedTuple):
         )
 
     @property
+    def is_certain(self) -> bool:
+        """Whether nothing outside the job and its script can change the number, as an image's variable can."""
+        return self.kind in {"constant", "option", "override"} or (self.kind == "variable" and self.passed)
+
+    @property
     def words(self) -> str:
         """Who decides, as a line of a plan says it."""
         number = "" if self.number is None else f" {self.number}"
