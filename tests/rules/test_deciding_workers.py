@@ -135,6 +135,15 @@ PLANNED_FOR: dict[str, tuple[str, list[str], dict[str, Any], str]] = {
         PARSED + "a.readers = min(a.readers, 2)\n" + CALL.format("a.readers"), [], {"num_workers": 2}, "",
     ),
     "one of two loaders": (CALL.format(2) + CALL.format(1), [], {"num_workers": 2}, ""),
+    "one of two branches": (
+        f"if os.cpu_count() > 9:\n    {CALL.format(8)}else:\n    {CALL.format(2)}", [], {"num_workers": 2}, "",
+    ),
+    "an option within a sum": (
+        PARSED + CALL.format("min(a.readers, 2)"), ["--num-workers", "8"], {"num_workers": 2}, "",
+    ),
+    "an option on a condition": (
+        PARSED + CALL.format("a.readers if os.cpu_count() > 9 else 2"), ["--num-workers", "8"], {"num_workers": 2}, "",
+    ),
 }  # fmt: skip
 
 

@@ -104,15 +104,15 @@ def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL220", Severity.WARNING)
 def script_has_more_workers(plan: LaunchPlan) -> Iterator[Problem]:
-    """The script's own number, read where nobody else can change it, is above what is planned for any loader."""
+    """The script's own number of each of its loaders is above the planned: of several, one branch alone may run."""
     from trainlaunch.rules.sources.deciding_workers import workers_decisions  # which reads the script
 
     if plan.by_run or plan.shm.unsized:
         return
     planned = plan.shm.most_workers
-    told = [each for each in workers_decisions(plan.job) if each.is_certain and (each.number or 0) > planned]
-    if told:
-        most = max(told, key=lambda each: each.number or 0)
+    decisions = workers_decisions(plan.job)
+    if all(each.is_certain and (each.number or 0) > planned for each in decisions):
+        most = max(decisions, key=lambda each: each.number or 0)
         other = "write data_loader.inject: force" if most.kind == "constant" else most.take_planned()
         yield Problem(
             f"{most.words}, and {counted(planned, 'worker')} a loader are planned",

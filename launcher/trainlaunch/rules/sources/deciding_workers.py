@@ -98,8 +98,12 @@ class WorkersDecision(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """Whether nothing outside the job and its script can change the number, as an image's variable can."""
-        return self.kind in {"constant", "option", "override"} or (self.kind == "variable" and self.passed)
+        """Whether the script's line takes this very number, and no variable of an image can change it.
+
+        An option of the command that no line of the script is known to take has no place.
+        """
+        known = self.kind in {"constant", "option", "override"} or (self.kind == "variable" and self.passed)
+        return known and bool(self.place)
 
     @property
     def words(self) -> str:
