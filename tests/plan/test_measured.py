@@ -324,6 +324,21 @@ def test_what_tune_says_to_write_and_to_delete_leaves_its_result_in_force(tmp_pa
     assert said(planned(job_file, sets=("data_loader.batch_bytes.size=2Mi",)), "TL729")
 
 
+def test_a_probe_counts_on_where_the_scripts_own_workers_are_overridden(tmp_path: Path) -> None:
+    """What it saw of the script's own number is of no account then; without `inject: force` it would be."""
+    job_file = probed(tmp_path, TRAIN._replace(own_workers=8, own_prefetch=4), data_loader={"num_workers": 2})
+    forced = input_of(read_job(job_file), tuned=True)
+    keep_probe(job_file, probe_of_job(job_file, TRAIN._replace(own_workers=8, own_prefetch=4), forced_input=forced))
+    write_job(tmp_path, **{**FIELDS, "data_loader": {"inject": "force"}})
+    plan = planned(job_file)
+    assert (plan.num_workers.value, plan.shm.loaders[0].prefetch_factor, plan.shm.unsized) == (0, 2, False)
+    assert not said(plan, "TL726")
+    write_job(tmp_path, **{**FIELDS, "data_loader": {"inject": "num_workers"}})
+    assert said(planned(job_file), "TL726")
+    write_job(tmp_path, **{**FIELDS, "data_loader": {"inject": "force", "batch_size": 4}})
+    assert said(planned(job_file), "TL726")
+
+
 def test_plan_says_that_a_probe_was_used(trainlaunch: Runs, tmp_path: Path) -> None:
     """With the lock's line, the script's, and what was measured; JSON says fresh or stale."""
     job_file = probed(tmp_path)

@@ -92,6 +92,7 @@ def _probe_text(probe: ProbeMeasurement) -> str:
     lines = [
         "probe:",
         f"  input: {yaml_string(probe.input)}",
+        *([f"  forced_input: {yaml_string(probe.forced_input)}"] if probe.forced_input else []),
         f"  target: {probe.target}",
         f"  torch: {yaml_string(probe.torch)}",
         f"  python: {yaml_string(probe.python)}",

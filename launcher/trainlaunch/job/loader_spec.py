@@ -126,7 +126,10 @@ class ProbedLoader(NamedTuple):
 
 
 class ProbeMeasurement(NamedTuple):
-    """What `probe` measured of a job on `target`; `input` stands for the job that it was measured of."""
+    """What `probe` measured of a job on `target`; `input` stands for the job that it was measured of.
+
+    `forced_input` does so where `data_loader.inject` is `force`, whatever number of workers is set.
+    """
 
     input: str
     target: str
@@ -137,6 +140,7 @@ class ProbeMeasurement(NamedTuple):
     batches_seen: int
     loaders: tuple[ProbedLoader, ...]
     dataset_tensor_bytes: int
+    forced_input: str | None = None
     span: Span | None = None
 
 

@@ -96,6 +96,7 @@ def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Pr
     tensors = [each.dataset_tensor_bytes for each in loaders]
     return ProbeMeasurement(
         input=input_of(job),
+        forced_input=input_of(job, tuned=True),
         target=plan.target,
         torch=measured.torch,
         python=measured.python,

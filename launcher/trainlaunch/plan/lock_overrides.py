@@ -7,6 +7,7 @@ import re
 from trainlaunch.diagnostics import Span
 from trainlaunch.job.loader_spec import KIND, DataLoaderSpec, LoaderSpec, ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.job.spec import JobSpec, Origin
+from trainlaunch.plan.instrumentation import OVERRIDING
 from trainlaunch.plan.ranks import ranks_of, torchrun_prefix
 from trainlaunch.targets import TARGETS
 
@@ -51,12 +52,21 @@ def input_of(job: JobSpec, *, tuned: bool = False) -> str:
 
 
 def fresh_probe(job: JobSpec) -> ProbeMeasurement | None:
-    """Return the lock's probe, None where there is none or it was measured of another job than this one is now."""
+    """Return the lock's probe, None where there is none or it was measured of another job than this one is now.
+
+    Where `inject: force` was written since, as `tune` advises for a constant, the script's own numbers count no more.
+    """
     measured = job.measured
     if measured is None or measured.probe is None or measured.probed is None:
         return None
-    fits = len(measured.probe.loaders) == len(job.data_loader.loaders)
-    return measured.probe if fits and input_of(measured.probed) == measured.probe.input else None
+    probe, now = measured.probe, measured.probed
+    if len(probe.loaders) != len(job.data_loader.loaders):
+        return None
+    if input_of(now) == probe.input:
+        return probe
+    if now.data_loader.inject != OVERRIDING or input_of(now, tuned=True) != probe.forced_input:
+        return None
+    return probe._replace(loaders=tuple(each._replace(own_workers=None, own_prefetch=None) for each in probe.loaders))
 
 
 def fresh_tune(job: JobSpec) -> Tune | None:

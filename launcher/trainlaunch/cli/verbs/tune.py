@@ -209,7 +209,7 @@ def _tell(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace, streams: 
         written = str(kept.lock) if kept.lock else None
         streams.result(document({**tuned_document(tuned), "written": written, "findings": as_json(wrong)}))
         return
-    streams.show("\n".join([f"{tuned.loader.kind} at {tuned.loader.at}", *table(tuned), ""]) + "\n")
+    streams.show("\n".join([f"{tuned.loader.kind} of the loop at {tuned.loader.at}", *table(tuned), ""]) + "\n")
     for line in (*summary(tuned), *_advice(tuned, kept, args)):
         streams.show(wrapped(line, WIDTH, 2) + "\n")
 

@@ -29,7 +29,7 @@ class NotAsWritten(Exception):
 
 def probe_of(node: Node) -> ProbeMeasurement:
     """Return the part `probe`. Raises NotAsWritten."""
-    facts = _mapping(node, {*ProbeMeasurement._fields} - {"span"})
+    facts = _mapping(node, {*ProbeMeasurement._fields} - {"forced_input", "span"}, optional={"forced_input"})
     return ProbeMeasurement(
         input=_text(facts["input"]),
         target=_one_of(facts["target"], TARGETS),
@@ -40,6 +40,7 @@ def probe_of(node: Node) -> ProbeMeasurement:
         batches_seen=_number(facts["batches_seen"]),
         loaders=tuple(_loader(each) for each in _list(facts["loaders"])),
         dataset_tensor_bytes=_number(facts["dataset_tensor_bytes"]),
+        forced_input=_text(facts["forced_input"]) if "forced_input" in facts else None,
         span=node.span,
     )
 

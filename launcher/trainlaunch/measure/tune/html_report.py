@@ -85,7 +85,7 @@ def report(tuned: Tuned) -> str:
     batch = "its dataset yields batches" if loader.batch_size is None else f"batch_size {loader.batch_size}"
     body = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>{escape(loader.kind)} at {escape(loader.at)}, {batch}, {counted(tuned.ranks, 'rank')}, "
+        f"<p>{escape(loader.kind)} of the loop at {escape(loader.at)}, {batch}, {counted(tuned.ranks, 'rank')}, "
         f"{counted(cpus_text(loader.cpus), 'CPU')}</p>",
         *(f"<p>{escape(line[0].upper() + line[1:])}.</p>" for line in summary(tuned)),
         *_key(tuned),

@@ -39,6 +39,7 @@ from trainlaunch.script.script_facts import (
 )
 
 PLANNED = "{num_workers}"
+INJECT = "data_loader.inject"
 SHORT = 2  # characters of an option like -j
 
 
@@ -106,11 +107,17 @@ class WorkersDecision(NamedTuple):
         return known and bool(self.place)
 
     @property
+    def _words_of_plan(self) -> str:
+        if self.name == INJECT:
+            return f"{INJECT} sets it in the script"
+        return f"the script takes it from {self.name}" if self.name else "the script takes it"
+
+    @property
     def words(self) -> str:
         """Who decides, as a line of a plan says it."""
         number = "" if self.number is None else f" {self.number}"
         return {
-            "plan": f"the script takes it from {self.name}" if self.name else "the script takes it",
+            "plan": self._words_of_plan,
             "option": f"{self.name.rstrip('= ')}{number} of the command decides"
             if self.passed
             else f"the script's own {self.name.rstrip('= ')}{number} decides ({self.place})",
@@ -143,7 +150,7 @@ def workers_decisions(job: JobSpec, facts: ScriptFacts | None = None) -> tuple[W
     `facts` are those of a script that the user named, wherever it lies.
     """
     if job.data_loader.inject == OVERRIDING:
-        return (WorkersDecision("plan", "data_loader.inject"),)
+        return (WorkersDecision("plan", INJECT),)
     facts = facts or script_facts(job)
     if facts is not None and facts.loaders:
         return tuple(_of_loader(job, each) for each in facts.loaders)
@@ -183,7 +190,7 @@ def _of_loader(job: JobSpec, loader: Loader) -> WorkersDecision:
     if value.kind == KNOWN:
         if value.text == UNSTATED:
             kind = "plan" if job.data_loader.inject == INJECTED else "library"
-            return WorkersDecision(kind, "data_loader.inject" if kind == "plan" else "", loader.place, 0)
+            return WorkersDecision(kind, INJECT if kind == "plan" else "", loader.place, 0)
         number = value.literal if isinstance(value.literal, int) else None
         return WorkersDecision("constant", "", value.place or loader.place, number)
     return _of_command(job) or _of_variables(job) or WorkersDecision("unknown", "", loader.place)

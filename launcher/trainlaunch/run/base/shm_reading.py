@@ -172,7 +172,8 @@ def measured_line(planned: Planned, peak: Peak | None, *, size: int, exit_code: 
         return ""
     queued, batch = _queued(planned, peak.workers), batch_of(planned, peak)
     if batch is None:
-        return "" if exit_code is None else _nothing_to_size(peak)
+        as_planned = planned.processes == 0 and peak.workers is None  # no worker, so no batch in /dev/shm
+        return "" if exit_code is None or as_planned else _nothing_to_size(peak)
     if exit_code and size and size - peak.held < batch:
         return (
             f"the run filled its /dev/shm: {human_size(peak.held)} of {human_size(size)}, so its peak "
