@@ -210,6 +210,9 @@ def test_workers_that_reach_nothing_are_an_error_before_the_start(
     (tmp_path / "train.py").write_text(f"{LOADER}import c\nDataLoader([], 8, num_workers=c.read()['x'])")
     ran = trainlaunch("run", "--workers", "2", "--", "python3", "train.py")
     assert "--workers 2 reaches no DataLoader" in ran.stderr
+    (tmp_path / "train.py").write_text(f"{LOADER}import os\nDataLoader([], 8, num_workers=int(os.environ['NW']))")
+    ran = trainlaunch("run", "--workers", "2", "-e", "NW=8", "--", "python3", "train.py")
+    assert "NW is 8 by -e or --env-file, and --workers is 2" in ran.stderr
 
 
 def test_a_run_leaves_its_job_file_and_says_so_once(tmp_path: Path, trainlaunch: Runs, env: dict[str, str]) -> None:

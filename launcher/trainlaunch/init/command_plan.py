@@ -250,6 +250,7 @@ def _with_workers(
             name, joined = decision.name.rstrip("= "), decision.name.endswith("=")
             extra |= dict.fromkeys([f"{name}={PLANNED}"] if joined else [name, PLANNED])
         elif decision.kind == "variable":
+            _require_unset(decision.name, options.env.get(decision.name), workers)
             filled[decision.name] = PLANNED
         elif decision.kind in {"constant", "library"}:
             sets[0] = "data_loader.inject=force"
@@ -260,30 +261,12 @@ def _with_workers(
     return options._replace(extra=list(extra), filled=filled), list(dict.fromkeys(sets))
 
 
-def stated_variables(stated: Sequence[str], file: Path | None) -> dict[str, str]:
-    """Return the variables of --env-file, then those of -e: NAME alone is this shell's. Raises UsageError."""
-    found: dict[str, str] = {}
-    lines: Iterable[str] = ()
-    if file is not None:
-        try:
-            lines = file.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as cause:
-            reason = getattr(cause, "strerror", None) or cause
-            raise UsageError(
-                [Diagnostic("TL118", f"--env-file {file} can't be read: {reason}", "name a file")]
-            ) from cause
-    kept = (each.strip() for each in lines)
-    for each in (*(line for line in kept if line and not line.startswith("#")), *stated):
-        name, equals, value = each.partition("=")
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise UsageError(
-                [Diagnostic("TL118", f"{each.partition('=')[0]} is no variable", "write NAME=VALUE, or NAME")]
-            )
-        if equals:
-            found[name] = value
-        elif name in os.environ:
-            found[name] = os.environ[name]
-    return found
+def _require_unset(name: str, value: str | None, workers: str) -> None:
+    """Raise UsageError where -e or --env-file gives the variable of the workers another number than --workers."""
+    if value not in {None, workers}:
+        told = f"{name} is {value} by -e or --env-file, and --workers is {workers}"
+        fix = f"leave out --workers, or {name}"
+        raise UsageError([Diagnostic("TL118", told, fix, why="the script takes its workers from that variable")])
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.cli.arguments.job_arguments import JOB_OUTPUT_ARGUMENT, target_name
 from trainlaunch.cli.arguments.run_argument import opened_store, say_once
+from trainlaunch.cli.arguments.set_variables import set_variables
 from trainlaunch.cli.arguments.verb_table import ArgumentGroup, Usage, argument
 from trainlaunch.cli.arguments.waiting import MAX_DATA_WAIT, max_data_wait, workers_advice
 from trainlaunch.cli.output.command_output import (
@@ -27,7 +28,7 @@ from trainlaunch.cli.output.run_output import Screen
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
-from trainlaunch.init.command_plan import CommandNumbers, CommandPlan, command_plan, stated_variables
+from trainlaunch.init.command_plan import CommandNumbers, CommandPlan, command_plan
 from trainlaunch.run.base.caller_terminal import CallerTerminal, TypedKeys
 from trainlaunch.run.base.console import Console
 from trainlaunch.run.base.store import Followed, Starting
@@ -114,7 +115,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         fix = "write it behind --, like `trainlaunch run -- python train.py`"
         raise UsageError([Diagnostic("TL118", "run has no command", fix)])
     asked = CommandNumbers(args.name, args.cpus, args.memory, args.gpus, args.workers, tuple(args.sets))
-    env, run_id = stated_variables(args.env, args.env_file), new_run_id()
+    env, run_id = set_variables(args.env, args.env_file), new_run_id()
 
     def planned_for(numbers: CommandNumbers, container: CommandContainer | None = None) -> CommandPlan:
         return command_plan(command, numbers, env, run_id, container)
