@@ -231,6 +231,7 @@ def test_a_run_leaves_its_job_file_and_says_so_once(tmp_path: Path, trainlaunch:
     planned = json.loads(trainlaunch("plan", str(job), "-o", "json").stdout)
     assert (planned["argv"], planned["num_workers"], planned["target"]) == (["python3", "train.py", "a b"], 4, "local")
     assert "run 0123abcd has no job file" in trainlaunch("init", "--from", "0123abcd").stderr
+    assert "unsized" not in trainlaunch("status", run).stdout  # it has no job file to size
 
 
 def test_what_a_run_measured_stands_in_its_job_file() -> None:

@@ -40,12 +40,16 @@ MOST_MESSAGES = 5
 
 
 class _Seen(NamedTuple):
-    """A container, its /dev/shm now (None: it can't be read), the highest peak that anyone saw, its waits for data."""
+    """A container, its /dev/shm now (None: it can't be read), the highest peak that anyone saw, its waits for data.
+
+    `has_job`: a job file started it, which could give it a size.
+    """
 
     container: ContainerInfo
     reading: ShmReading | None
     peak: Peak | None
     waits: DataWait | None = None
+    has_job: bool = True
 
     @property
     def seconds(self) -> float:
@@ -151,7 +155,8 @@ def report(backend: Backend, run: Run) -> RunReport:
 
 def _look(backend: Backend, container: ContainerInfo) -> _Seen:
     reading = backend.read_shm(container) if container.status == "running" else None
-    return _Seen(container, reading, peak_of_container(container, reading), _data_wait(backend, container))
+    plan, peak = RunRecord(container.run).plan(), peak_of_container(container, reading)
+    return _Seen(container, reading, peak, _data_wait(backend, container), not (plan and plan.by_run))
 
 
 def _data_wait(backend: Backend, container: ContainerInfo) -> DataWait | None:
@@ -166,8 +171,10 @@ def _data_wait(backend: Backend, container: ContainerInfo) -> DataWait | None:
 
 
 def _suggestion(seen: Sequence[_Seen]) -> str:
-    """Return what an unsized run is to be given, by the highest peak of all its nodes."""
+    """Return what an unsized run of a job file is to be given, by the highest peak of all its nodes."""
     first = seen[0].container
+    if not seen[0].has_job:
+        return ""
     code = max(each.container.exit_code or 0 for each in seen) if all(each.container.ended for each in seen) else None
     peak = highest(each.peak for each in seen)
     return measured_line(first.planned, peak, size=first.own_shm, exit_code=code)
@@ -236,7 +243,7 @@ def _shm(seen: _Seen) -> str:
     elif container.private_shm:
         parts.append(f"size {human_size(container.shm_size)}")
     if container.planned.unsized:
-        parts.append("unsized")
+        parts += ["unsized"] * seen.has_job
     elif container.planned.need is not None:
         parts.append(f"one-epoch peak {needed_size(container.planned.need)}")
     return ", ".join(parts)

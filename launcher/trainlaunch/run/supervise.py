@@ -294,6 +294,7 @@ class Supervisor:
         noted = (self._kept.peak(attempt.number, node) for node in attempt.watched)  # `status` may have seen it
         peak = highest([*noted, *(each.seen for each in attempt.watched.values())])
         fewer = attempt.watched[ended.node].fewer_workers() if code == 0 else ""
-        for line in (fewer, measured_line(ended.planned, peak, size=ended.own_shm, exit_code=code)):
+        size = "" if self._plan.by_run else measured_line(ended.planned, peak, size=ended.own_shm, exit_code=code)
+        for line in (fewer, size):
             if line and self._console.report_deviations:
                 self._console.say(line)
