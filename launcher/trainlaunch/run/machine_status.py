@@ -246,7 +246,7 @@ def _shm(seen: _Seen) -> str:
         parts += ["unsized"] * seen.has_job
     elif container.planned.need is not None:
         parts.append(f"one-epoch peak {needed_size(container.planned.need)}")
-    return ", ".join(parts)
+    return ", ".join(parts) or "not read"
 
 
 def look_into(backend: Backend, container: ContainerInfo) -> Live:
