@@ -1,4 +1,4 @@
-"""Writes the lock of a job file: the same facts give the same bytes, and each verb leaves the others' parts alone."""
+"""Writes the lock of a job file: the same facts give the same bytes, and no command changes another's part."""
 
 from __future__ import annotations
 

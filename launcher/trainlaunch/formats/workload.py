@@ -55,9 +55,9 @@ class Unknown(NamedTuple):
 
 Value = Known[T] | Unknown | None  # None: the text doesn't state it
 
-# What /dev/shm is. SIZE: the runtime's own mount with a stated size, or a Memory emptyDir with a sizeLimit.
+# What /dev/shm is. SIZE: the runtime's own mount with a size that is set, or a Memory emptyDir with a sizeLimit.
 # UNSIZED: a Memory emptyDir or tmpfs without a size. TMPFS: a tmpfs that the text itself mounts there, with its size.
-# DISK: an emptyDir without Memory, a claim, a named volume. BIND: a folder of the host.
+# DISK: an emptyDir without Memory, a PVC, a named volume. BIND: a folder of the host.
 # HOST, CONTAINER, NONE: ipc mode. ABSENT: nothing is said, so the runtime's default of 64 MiB.
 ABSENT, SIZE, UNSIZED, HOST, CONTAINER, NONE, BIND, TMPFS, DISK = (
     *("absent", "size", "unsized", "host", "container", "none"),

@@ -1,4 +1,4 @@
-"""A job's changes to the final text of its target, as values with places."""
+"""A job's changes to the rendered file of its target, as values with places."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def lint_text(
 ) -> Linted:
     """Return the findings of one text; `name` is its path, `kind` one that the caller states.
 
-    `policy` is what is in force in the text's folder: its ceilings hold, and its severities.
+    `policy` is what is in force in the text's directory: its limits hold, and its severities.
     """
     if len(text) > MAX_CHARACTERS and kind is None:
         text_left = without_definitions(text)

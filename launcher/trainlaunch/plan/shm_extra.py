@@ -1,4 +1,4 @@
-"""Who else takes /dev/shm, as a job names it: stated sizes, and those that follow from an owner's own law."""
+"""Who else takes /dev/shm, as a job names it: sizes that it sets, and those that follow from an owner's own law."""
 
 from __future__ import annotations
 

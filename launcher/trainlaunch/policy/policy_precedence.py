@@ -125,7 +125,7 @@ class _Chain:
 
 
 def strictest(asked: Iterable[Policy]) -> Policy:
-    """Return what all of them ask together: the lowest ceiling, every list and demand, the higher severity."""
+    """Return what all of them ask together: the lowest limit, every list and demand, the higher severity."""
     each = tuple(asked)
     return Policy(
         files=tuple(path for one in each for path in one.files),

@@ -41,7 +41,7 @@ class Value:
     name is `text` and whose default is `literal`, or `unknown` text; an `override` is a key, `text`, of a configuration
     that the command may state, and a `config` a part of one.
 
-    `place` is where a configuration file states it, `given_by` the option that may name another file.
+    `place` is where a configuration file sets it, `given_by` the option that may name another file.
     """
 
     kind: str

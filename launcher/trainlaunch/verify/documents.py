@@ -1,4 +1,4 @@
-"""Documents of a patched text, whatever their values are, and the containers that a patch adds beside the job's.
+"""Documents of a patched file, whatever their values are, and the containers that a patch adds beside the job's.
 
 Those train nothing, and each needs a memory limit of its own.
 """
@@ -34,7 +34,7 @@ _LISTS = ("containers", "initContainers")
 
 
 def without_sidecars(bare: str, text: str) -> str:
-    """Return a patched text without the containers that `bare` doesn't have; any text without pods as it is."""
+    """Return a patched file without the containers that `bare` doesn't have; any text without pods as it is."""
     documents, ours = documents_of(text), _names(bare)
     changed = False
     for pod in pods_of(documents):

@@ -130,7 +130,7 @@ def _shutdown_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _policy_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the policies and what they give; what one caps says so in its own row."""
+    """Yield the policies and what they give; a value that a policy limits says so in its own row."""
     policy = plan.job.policy
     if policy is None:
         return

@@ -34,7 +34,7 @@ class ContainerEnvironment(NamedTuple):
         return None if any(self._undecided(name) for name in references(text)) else self.static(text)
 
     def static(self, text: str) -> str:
-        """Return a probe's text as the kubelet passes it on: it has the stated variables alone."""
+        """Return a probe's text as the kubelet passes it on: it has the variables of the container alone."""
         if "$" not in text:
             return text
         known = {name: value.value for name, value in self.values.items() if isinstance(value, Known)}

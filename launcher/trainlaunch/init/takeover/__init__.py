@@ -105,7 +105,7 @@ def _list_groups(draft: JobDraft, found: ChosenContainer) -> None:
 
 
 def _take_own(draft: JobDraft, found: ChosenContainer, own: Workload, plan: Wrapped) -> None:
-    """State what a rendering of ours says, in the fields that it was rendered from."""
+    """Set what a rendered file of ours says, in the fields that it was rendered from."""
     written = found.written
     rendered.take_rendered(draft, own, plan, found.file.text)
     if draft.record.has_kinds:

@@ -121,7 +121,7 @@ def _unsized(known: _Known) -> Iterator[Guess]:
 
 
 def _stated(known: _Known) -> Iterator[Guess]:
-    """Yield loaders that all state their workers, each with the same batch; what is left over has another owner."""
+    """Yield loaders that all set their workers, each with the same batch; the rest of the size has another owner."""
     if not known.alive:
         yield Guess({"num_workers": 0}, _extra(known.need))
         return
@@ -158,7 +158,7 @@ def _automatic(plan: Wrapped, known: _Known) -> Iterator[Guess]:
 
 
 def _together(plan: Wrapped, known: _Known) -> Iterator[Guess]:
-    """Yield automatic loaders that are alive with each other, and beside one that states its workers."""
+    """Yield automatic loaders that are alive with each other, and beside one that sets its workers."""
     (slope, rest), *others = plan.lines("first")
     every = plan.lines("every")
     if others or len(every) != 1:

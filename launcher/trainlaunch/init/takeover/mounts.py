@@ -42,7 +42,7 @@ def take_mounts(draft: JobDraft, mounts: tuple[MountPoint, ...]) -> None:
 
 
 def _as_secret(draft: JobDraft, mount: MountPoint, target: str) -> bool:
-    """Return whether a mount is a secret as a file, and state it then."""
+    """Return whether a mount is a secret as a file; add the secret where it is one."""
     folder, name = posixpath.split(target)
     source = mount.source
     if mount.type != "secret" and folder != SECRETS_FOLDER:

@@ -1,4 +1,4 @@
-"""What only a Kubernetes object says of a job, taken over into the fields of `kubernetes`, from ours and others'."""
+"""What only a Kubernetes object says of a job, converted to the fields of `kubernetes`, from ours and others'."""
 
 from __future__ import annotations
 

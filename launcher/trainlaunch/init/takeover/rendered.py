@@ -1,4 +1,4 @@
-"""A rendering of ours, taken back to the job: its process without the preflight, its fields without what all get."""
+"""A rendered file of ours, converted back to the job: process without preflight, fields without what all get."""
 
 from __future__ import annotations
 

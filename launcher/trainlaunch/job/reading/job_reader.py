@@ -276,7 +276,7 @@ def _refuse_target(target: str, *, explicit: bool, report: Report) -> None:
 
 
 def check_target(job: ValidationContext) -> None:
-    """Report each stated field that the target does not support."""
+    """Report each field of the job file that the target does not support."""
     if job.target in TEXTS:
         from trainlaunch.job.validation.texts import CHECKS  # few jobs are rendered as one
 

@@ -20,7 +20,7 @@ _DEFECT = re.compile(r"[a-z]+(-[a-z]+)*")
 
 
 class NotAsWritten(Exception):
-    """A part is not what its verb writes: `node` is where that shows."""
+    """A part is not what its command writes: `node` is where that shows."""
 
     def __init__(self, node: Node, problem: str) -> None:
         super().__init__(problem)

@@ -43,7 +43,7 @@ def _passed_through(workload: Workload) -> int | None:
 
 
 def has_gpu(workload: Workload) -> bool:
-    """Return whether a container states a GPU."""
+    """Return whether a container asks for a GPU."""
     return gpu_count(workload) != 0
 
 

@@ -26,7 +26,7 @@ def loaders(tree: ast.AST | None) -> Iterator[ast.Call]:
 
 
 def argument(call: ast.Call, name: str) -> ast.expr | None:
-    """Return the value of a keyword of a call; None where it isn't stated."""
+    """Return the value of a keyword of a call; None where it isn't given."""
     return next((each.value for each in call.keywords if each.arg == name), None)
 
 

@@ -129,7 +129,7 @@ def _of_stack(container: SourceContainer) -> Iterator[Problem]:
 
 @container_rule("TL349", Severity.ERROR, kinds=(ECS,))
 def size_on_fargate(container: SourceContainer) -> Iterator[Problem]:
-    """A container of Fargate states a size."""
+    """A container of Fargate sets a size."""
     size = field(container.own, "linuxParameters", "sharedMemorySize")
     if size is not None and is_fargate(container.pod):
         yield Problem(

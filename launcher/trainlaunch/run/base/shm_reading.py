@@ -1,7 +1,7 @@
 """Reads /dev/shm of a running container, and what follows from the most that was in it: the lines that size the job.
 
 Whoever looks at /dev/shm gives a Peak: the follower of a run, the health check inside it, `status`. The highest counts,
-in each verb alike. On a host nobody makes the health checks that tell it, and Podman leaves them to timers that may not
+in each command alike. On a host nobody makes the health checks that tell it, and Podman's depend on timers that may not
 come: those are made here.
 """
 
