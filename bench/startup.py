@@ -1,4 +1,4 @@
-"""How long each command of an installed wheel takes from a cold start, against bare Python and against TorchX's dry run.
+"""How long each command of an installed wheel takes to start cold, against bare Python and against TorchX's dry run.
 
     python bench/startup.py                  30 rounds; installs both into folders that are deleted afterwards
     python bench/startup.py --torchx DIR     a virtual environment to make, or to use again
