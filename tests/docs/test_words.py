@@ -41,7 +41,7 @@ WORDS = (
          "no rendering is in .", "the text of `sh -c`"),
     Word("stale file", r"left ?overs?\b", "leftovers of dead jobs", "what a job left there"),
     Word("convert", r"(take|takes|taken|taking) over\b", "--tty is not taken over", "what it takes"),
-    Word("set", r"(un)?stated\b|states (no|none|a|the|its|it|another)\b|(or|and|then|to|must) state\b",
+    Word("set", r"(un)?stated\b|states (?!of|are)|(or|and|then|to|must|may|can|doesn't) state\b",
          "resources.cpus is not stated", "the state of a local run"),
     Word("command", r"verbs?\b", "no verb of that name", "a verbose log"),
     Word("host", r"this machine\b", "this machine has no GPU", "another machine"),

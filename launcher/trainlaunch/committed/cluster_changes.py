@@ -29,7 +29,7 @@ _TOLD = {
 Values = Mapping[Path, Any]
 _FORMAT = re.compile(r"^# rendering format (\d+)$", re.MULTILINE)
 _OWN = "what trainlaunch itself writes"
-# Names in a manifest that no job states: variables, labels and annotations of ours, and scripts of probes.
+# Names in a manifest that no job sets: variables, labels and annotations of ours, and scripts of probes.
 _OURS = ("TRAINLAUNCH_", "PET_", KUBERNETES_LABEL_PREFIX, "app.kubernetes.io/")
 _PRUNING = re.compile(r"argocd\.argoproj\.io/(?:sync|compare)-options|kustomize\.toolkit\.fluxcd\.io/prune")
 _NUMBER = re.compile(r"(?:^|\s)([a-z]+)=('[^']*'|\S*)")

@@ -88,7 +88,7 @@ class DataLoaderSpec(NamedTuple):
 
 
 def inherited(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what one loader states, over what data_loader states for all.
+    """Return what one loader sets, over what data_loader sets for all.
 
     A loader's own sample replaces a batch_bytes from there, and its own batch_bytes a sample.
     """

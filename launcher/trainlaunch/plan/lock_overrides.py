@@ -106,7 +106,7 @@ def with_measured(job: JobSpec) -> JobSpec:
     spec = found.started(spec._replace(loaders=loaders))
     if probe is not None:
         spec = found.shared(spec, probe)
-    env = {**found.threads(), **job.env}  # what the job states wins
+    env = {**found.threads(), **job.env}  # what the job sets wins
     return job._replace(data_loader=spec, env=env, origins={**job.origins, **found.origins})
 
 

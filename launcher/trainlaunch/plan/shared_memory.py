@@ -223,7 +223,7 @@ def _size_without_loaders(job: JobSpec, ranks: int, needed: int) -> Derived:
 
 
 def _size(job: JobSpec, bounds: _Bounds, ranks: int, *, unsized: bool) -> Derived:
-    """Return the size that every rendered file states: the job's own, or the automatic one rounded up to MiB.
+    """Return the size that every rendered file sets: the job's own, or the automatic one rounded up to MiB.
 
     `unsized`: no sample says what a batch takes.
     """

@@ -56,7 +56,7 @@ def only_service(text: str, name: str) -> str | None:
 
 
 def unlimited(bare: str, text: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the names of added containers without a memory limit, with what they state in its place.
+    """Yield the names of added containers without a memory limit, with what they set in its place.
 
     One is enough to take the pod's own limit away, and to the kernel a limit of 0 is none.
     """

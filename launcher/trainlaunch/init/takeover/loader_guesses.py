@@ -26,7 +26,7 @@ class Guess(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The plan's numbers of one rank, in bytes; `stated` are the workers of the loader that states most."""
+    """The plan's numbers of one rank, in bytes; `stated` are the workers of the loader that sets most."""
 
     ranks: int
     workers: int
@@ -195,7 +195,7 @@ def _same_but_for_units(known: _Known, units: int, count: int, tensors: int, hel
 
 
 def _named(stated: dict[str, Any]) -> dict[str, Any]:
-    """Return loaders that state their workers, each with all of its own fields."""
+    """Return loaders that set their workers, each with all of its own fields."""
     inner = stated.get("loaders") or {"": {}}
     common = {key: value for key, value in stated.items() if key != "loaders"}
     return {f"stated-{at}": {**common, **own} for at, own in enumerate(inner.values(), start=1)}

@@ -26,7 +26,7 @@ _VARIABLE = re.compile(r"[A-Za-z_]\w*")
 
 
 def take_mounts(draft: JobDraft, mounts: tuple[MountPoint, ...]) -> None:
-    """State mounts, and secrets for what stands where a job's secrets do; /dev/shm is shm_size's."""
+    """Set mounts, and secrets for what stands where a job's secrets do; /dev/shm is shm_size's."""
     taken: list[dict[str, Any]] = []
     for mount in mounts:
         target = mount.target

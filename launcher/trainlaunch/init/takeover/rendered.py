@@ -68,7 +68,7 @@ def _relative(source: str, text: str, folder: Path) -> str:
 
 
 def take_rendered(draft: JobDraft, workload: Workload, plan: Wrapped, text: str) -> None:
-    """State what a rendered file's container says; what the plan itself adds is left out."""
+    """Set what a rendered file's container says; what the plan itself adds is left out."""
     take_container(draft, _bare(draft, workload, plan))
     draft.set("name", word(plan.numbers.get("name", "")) or draft.fields["name"])
     draft.comments.pop("name", None)

@@ -13,7 +13,7 @@ from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceN
 MAX_DIGITS = 15
 START_METHODS = frozenset({"fork", "spawn", "forkserver"})
 TURNS = frozenset({"together", "in_turn"})
-# What a script may state itself, other than the job's plan.
+# What a script may set itself, other than the job's plan.
 _OWN = frozenset({"num_workers", "prefetch_factor", "persistent_workers"})
 _OPTIONAL = frozenset({"batches_kept", "against_workers", "script"})
 _DEFECT = re.compile(r"[a-z]+(-[a-z]+)*")

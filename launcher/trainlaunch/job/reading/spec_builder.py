@@ -30,7 +30,7 @@ Made = TypeVar("Made")
 
 
 class Stated:
-    """The values that a job states; `get` falls back on the table's default."""
+    """The values that a job sets; `get` falls back on the table's default."""
 
     def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
         self.values = values

@@ -38,7 +38,7 @@ def ranks_unknown(plan: LaunchPlan) -> Iterator[Problem]:
 
 
 def _started(job: JobSpec, starter: Starter) -> Iterator[Problem]:
-    """Yield what is wrong between the number that the command starts and the one that the job states."""
+    """Yield what is wrong between the number that the command starts and the one that the job sets."""
     started = job.resources.gpus.count or None if starter.count == PER_GPU else starter.count
     why = "/dev/shm, memory and threads are for all training processes of the container"
     if job.ranks_per_container is None:

@@ -90,7 +90,7 @@ def threads_unstated(container: SourceContainer) -> Iterator[Problem]:
 
 @container_rule("TL353", Severity.INFO)
 def workers_zero_on_gpu(container: SourceContainer) -> Iterator[Problem]:
-    """A training container with a GPU states 0 workers."""
+    """A training container with a GPU sets 0 workers."""
     if trains(container) and has_gpu(container.workload) and workers_of(container) == 0:
         yield Problem(
             "0 DataLoader workers are set, so the GPU waits while each batch is loaded",

@@ -172,7 +172,7 @@ def _listed(value: object) -> tuple[object, ...]:
 
 @text_rule("TL350", Severity.INFO, GITLAB)
 def size_left_to_gitlab_runner(file: SourceText) -> Iterator[Problem]:
-    """The script of a job with an image states workers."""
+    """The script of a job with an image sets workers."""
     root = file.nodes[0] if file.nodes else None
     if not isinstance(root, Mapping):
         return

@@ -190,7 +190,7 @@ def batch_of(planned: Planned, peak: Peak) -> int | None:
 
 
 def size_of_batch(batch: int) -> str:
-    """Return the bytes of a batch as a job file states them, rounded up."""
+    """Return the bytes of a batch as a job file sets them, rounded up."""
     return _size(batch)
 
 
@@ -231,7 +231,7 @@ def _to_paste(planned: Planned, peak: Peak, queued: int, batch: int) -> str:
 
 
 def _each(workers: int) -> str:
-    """Return the workers of one loader, as a job file states them: those that ran may be of several."""
+    """Return the workers of one loader, as a job file sets them: those that ran may be of several."""
     return "1" if workers == 1 else f"{workers}   # what one loader has: {workers} ran in all that were alive together"
 
 
