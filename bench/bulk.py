@@ -49,7 +49,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One size: how many job files and renderings, seconds of the best run by the clock and by CPU, peak of memory."""
+    """One size: how many job and rendered files, seconds of the best run by the clock and by CPU, peak of memory."""
 
     jobs: int
     renderings: int
@@ -86,7 +86,7 @@ def job_fields(number: int) -> dict[str, Any]:
 
 
 def write_jobs(folder: Path, count: int) -> None:
-    """Write `count` job files and the renderings of each."""
+    """Write `count` job files and the rendered file of each."""
     jobs = folder / "jobs"
     jobs.mkdir(parents=True)
     for target in text_targets():

@@ -1,4 +1,4 @@
-"""How many lines of a rendering change with one field of its job: what a reviewer of a committed rendering reads.
+"""How many lines of a rendered file change with one field of its job: what a reviewer of a committed one reads.
 
     python bench/diff_size.py
 

@@ -37,7 +37,7 @@ def trainlaunch(*argv: str) -> str:
 
 
 def written_job(folder: Path, *, seconds: float, device: str, inject: str) -> Path:
-    """Write the job file, whose script states no num_workers, and return its path."""
+    """Write the job file, whose script sets no num_workers, and return its path."""
     cpus = len(os.sched_getaffinity(0))
     job = {
         "name": "gpu-workers",

@@ -1,4 +1,4 @@
-"""How long each verb of an installed wheel takes from a cold start, against bare Python and against TorchX's dry run.
+"""How long each command of an installed wheel takes to start cold, against bare Python and against TorchX's dry run.
 
     python bench/startup.py                  30 rounds; installs both into folders that are deleted afterwards
     python bench/startup.py --torchx DIR     a virtual environment to make, or to use again
@@ -42,7 +42,7 @@ MOST_FOR_ONE = 10.0  # × bare Python, of `render` for one target
 MOST_FOR_ALL = 11.0
 LEAST_FASTER = 3.0  # × of TorchX's dry run
 SCHEMA_VERSION = 1
-# What a verb is asked to do here; any other one shows its help.
+# What a command is asked to do here; any other one shows its help.
 ARGUMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "plan": [(str(JOB),)],
     "render": [(str(JOB), "--target", target) for target in (*text_targets(), "all")],

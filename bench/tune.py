@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
 
 
 def cases() -> Iterator[Case]:
-    """Yield all that this machine has the CPUs for."""
+    """Yield all that this host has the CPUs for."""
     there = len(os.sched_getaffinity(0))
     for cpus in sorted({1, 2, *(each for each in (4, 8, 16) if each <= there)}):
         for loader in ("decode", "io", "tiny"):

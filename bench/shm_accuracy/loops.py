@@ -184,7 +184,7 @@ def one_after_another(loaders: list[DataLoader[Any]], specs: list[Json], program
 
 
 def evaluate_inside(loaders: list[DataLoader[Any]], program: Json) -> None:
-    """Train, and every so many batches evaluate, while the loader that trains is alive and its batch held."""
+    """Train, and every so many batches evaluate, while the loader that trains is alive and its batch in use."""
     train, val = loaders
     for _ in range(program["epochs"]):
         for step, batch in enumerate(batches(train, program)):

@@ -1,7 +1,7 @@
 """The functions that other programs call: a scheduler that renders its own jobs, a service that checks a repository.
 
-What stands here stays: names, parameters and what they raise change only with a major version. Each verb of the command
-line is made of the same functions. Nothing here asks an engine, reads a clock or the environment.
+What stands here stays: names, parameters and what they raise change only with a major version. Each command of the
+command line is made of the same functions. Nothing here asks an engine, reads a clock or the environment.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
 def check(paths: Sequence[Path], *, policy: Path | None = None, allowed: Sequence[Path] = ()) -> Iterator[Checked]:
     """Yield how each committed rendered file in `paths`, files or folders, compares with what its job file renders now.
 
-    `policy` takes the place of those that the renderings and job files name, and `allowed` are folders outside of the
+    `policy` takes the place of those that rendered files and job files name, and `allowed` are folders outside of the
     repository into which they may lead. Raises UsageError for what can't be read.
     Many rendered files are shared out among processes forked from this one: call it before threads are started.
     """

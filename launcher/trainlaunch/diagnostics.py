@@ -46,7 +46,7 @@ class Edit(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """One finding. `message` states the fact with both numbers, `why` the mechanism, `fix` the value to type."""
+    """One finding. `message` has the fact with both numbers, `why` the mechanism, `fix` the value to type."""
 
     code: str
     message: str

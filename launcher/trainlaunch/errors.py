@@ -52,4 +52,4 @@ class NotMeasured(LaunchError):
 
 
 class RenderingDisagrees(LaunchError):
-    """A final text does not say what the plan says; it was not written."""
+    """A rendered file does not say what the plan says; it was not written."""

@@ -53,7 +53,7 @@ class Kind(NamedTuple):
 
     `multi_node_unsupported`, `retry_unsupported` and `retry_of_several_unsupported` say why it can't run several nodes,
     or be started again; empty where it can. `groups` leads to its groups of pods, `counts` in each to the factors of
-    their number, 1 where unstated.
+    their number, 1 where it isn't set.
     """
 
     word: str

@@ -1,10 +1,11 @@
-"""The words of docs/glossary.md hold: what it replaces is in no message, help, manual or page."""
+"""The words of docs/glossary.md hold: what it replaces is in no message, help, manual, page, comment or docstring."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+import tokenize
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ WORDS = (
          "no rendering is in .", "the text of `sh -c`"),
     Word("stale file", r"left ?overs?\b", "leftovers of dead jobs", "what a job left there"),
     Word("convert", r"(take|takes|taken|taking) over\b", "--tty is not taken over", "what it takes"),
-    Word("set", r"(un)?stated\b|states (no|none|a|the|its|it|another)\b|(or|and|then|to|must) state\b",
+    Word("set", r"(un)?stated\b|states (?!of|are)|(or|and|then|to|must|may|can|doesn't) state\b",
          "resources.cpus is not stated", "the state of a local run"),
     Word("command", r"verbs?\b", "no verb of that name", "a verbose log"),
     Word("host", r"this machine\b", "this machine has no GPU", "another machine"),
@@ -48,11 +49,14 @@ WORDS = (
          "a resource claim may name a GPU"),
 )  # fmt: skip
 
+_ANY_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(word.instead for word in WORDS)})", re.I)
+_COMMENT_OF_THESE = re.compile(rf"#.*?{_ANY_WORD.pattern}", re.I)  # or a string with a #: tokens tell
 _CODE = re.compile(r"^( *)(```|~~~).*?^\1\2|^ {4}[^\n]*|`[^`\n]*`|\]\([^)]*\)|<!--.*?-->|^#+ TL\d+[^\n]*", re.M | re.S)
 # Scripts of shells and jobs, whose bytes are another format where they change; names of the preflight's numbers; the
 # first line by which a file is known again.
 _NOT_SAID = ("inside/", "cli/verbs/completion.py", "committed/cluster_changes.py", "render/kubernetes.py")
 _NO_PROSE = re.compile(r"\(\?|\bimport \w")  # a pattern for words of others, a line of Python
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _MADE_OF_THESE = {"codes.md", "rules.md", "troubleshooting.md"}  # manuals and their names, which are never changed
 
 
@@ -61,8 +65,7 @@ def _said(path: Path) -> Iterator[tuple[int, str]]:
     tree = ast.parse(path.read_text())
     parts = [each for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for each in node.values]
     inner = {id(each) for each in parts}
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    inner |= {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented)
+    inner |= {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, _DOCUMENTED)
               and node.body and isinstance(node.body[0], ast.Expr)}  # fmt: skip
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
@@ -72,6 +75,21 @@ def _said(path: Path) -> Iterator[tuple[int, str]]:
             )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
             yield node.lineno, node.value
+
+
+def _explained(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the place and the words of docstrings and comments of a module that has a word of these at all."""
+    source = path.read_text()
+    if not _ANY_WORD.search(" ".join(source.split())):
+        return  # two modules of three: parsing is what takes the time
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, _DOCUMENTED) and (text := ast.get_docstring(node)):
+            yield f"{path.name}:{node.body[0].lineno}", _prose(text).replace("\n", " ")
+    if _COMMENT_OF_THESE.search(source):
+        with tokenize.open(path) as file:
+            for token in tokenize.generate_tokens(file.readline):
+                if token.type == tokenize.COMMENT:
+                    yield f"{path.name}:{token.start[0]}", _prose(token.string)
 
 
 def _written() -> Iterator[tuple[str, str]]:
@@ -104,10 +122,39 @@ def test_a_pattern_tells_the_private_word_from_the_ordinary_one(word: Word) -> N
 
 def test_nothing_that_a_reader_sees_has_a_private_word() -> None:
     """Each line with the glossary's word for it. What is code, a key or a field stands in backticks."""
-    any_word = re.compile(rf"(?<![\w-])(?:{'|'.join(word.instead for word in WORDS)})", re.I)
-    wrong = [f"{place}: {match[0]!r} in {text.strip()[:90]!r}; write {_term(match[0])!r}"
-             for place, text in _written() if (match := any_word.search(text))]  # fmt: skip
+    wrong = _private(_written())
     assert not wrong, "\n".join(wrong)
+
+
+def test_no_comment_or_docstring_has_a_private_word() -> None:
+    """Who reads the code has read the pages, and meets the same words; identifiers stand in backticks."""
+    wrong = _private(place for path in sorted(PACKAGE.rglob("*.py")) for place in _explained(path))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_private_word_in_a_comment_or_a_docstring_is_found(tmp_path: Path) -> None:
+    """Over the end of a line too; not in a string, in backticks or in lines of code."""
+    (tmp_path / "planted.py").write_text(_PLANTED)
+    found = _private(_explained(tmp_path / "planted.py"))
+    assert [each.split(" in ")[0] for each in found] == ["planted.py:8: 'the need'", "planted.py:10: 'verb'"]
+
+
+_PLANTED = '''"""What `worst_case` is.
+
+    worst_case = need + 1
+
+It is in bytes.
+"""
+def planned(verb="# a verb"):
+    """Return the
+    need."""
+    return verb  # as the verb says it
+'''
+
+
+def _private(places: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"{place}: {match[0]!r} in {text[max(0, match.start() - 50):match.end() + 40]!r}; write {_term(match[0])!r}"
+            for place, text in places if (match := _ANY_WORD.search(text))]  # fmt: skip
 
 
 def _term(private: str) -> str:

@@ -1,4 +1,4 @@
-"""Writes docs/command-line.md from what the verbs state, so that the page and `--help` can't differ."""
+"""Writes docs/command-line.md from what the commands declare, so that the page and `--help` can't differ."""
 
 from __future__ import annotations
 

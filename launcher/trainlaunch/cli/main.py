@@ -1,4 +1,4 @@
-"""The `trainlaunch` command: one parser, one verb a module, each imported only when it is asked for."""
+"""The `trainlaunch` program: one parser, and a module for each command, imported only when that command is called."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _run(words: list[str], streams: Streams) -> int:
         args = _parsed(verb, module, words)
     except UsageError as wrong:
         return _stopped(wrong, streams, as_document=_asks_for_json(words))
-    if module is None:  # no verb: parse_args has printed the version, the help or the usage
+    if module is None:  # no command: parse_args has printed the version, the help or the usage
         return EXIT_USAGE
     return _guarded(module, args, streams)
 
@@ -76,7 +76,7 @@ def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
 
 
 def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> argparse.Namespace:
-    """Return the arguments; what no verb takes is said beside the usage of the chosen one. Raises UsageError."""
+    """Return the arguments; what no command takes is said beside the usage of the chosen one. Raises UsageError."""
     command: list[str] = []
     if verb in VERBS_WITH_A_COMMAND and "--" in words:  # argparse would look for options of ours in it
         words, command = words[: words.index("--")], words[words.index("--") + 1 :]
@@ -107,7 +107,7 @@ class _Help(argparse.HelpFormatter):
         return "\n".join(lines)
 
     def _format_action(self, action: argparse.Action) -> str:
-        """Return the verbs in their groups, and anything else as it is."""
+        """Return the commands in their groups, and anything else as it is."""
         if not isinstance(action, argparse._SubParsersAction):
             return super()._format_action(action)
         listed = {each.dest: each for each in action._choices_actions}
@@ -148,7 +148,7 @@ class _Parser(argparse.ArgumentParser):
         return closest(option, known, cutoff=0.75) if option else ""
 
     def _meant_field(self, unknown: Sequence[str]) -> str:
-        """Return how a verb that takes a job is told what an option of docker run says; `` where it can't be."""
+        """Return how a command that takes a job is told what an option of docker run says; `` where it can't be."""
         option = next((each for each in unknown if each.startswith("-")), "")
         if not option or "--set" not in self._option_string_actions:
             return ""
@@ -181,7 +181,7 @@ def _asks_for_json(words: Sequence[str]) -> bool:
 
 
 def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> tuple[_Parser, _Parser]:
-    """Return the parser and the chosen verb's; only that one's arguments are built, so that the others cost nothing."""
+    """Return the parser and the chosen command's; only that one's arguments are built, so the others cost nothing."""
 
     def formatter(prog: str) -> argparse.HelpFormatter:
         # argparse makes one for each argument, and one without a width loads shutil to measure the terminal.

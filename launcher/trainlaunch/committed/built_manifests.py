@@ -1,4 +1,4 @@
-"""Compares what Kustomize, or another tool, made of committed renderings with those: nobody has proved its changes."""
+"""Compares what Kustomize, or another tool, made of committed rendered files with them: its changes are unproved."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Object(NamedTuple):
 
 
 def changed_after_proof(built: str, renderings: Iterable[Checked]) -> Iterator[Diagnostic]:
-    """Yield what `built` says otherwise than the renderings, object by object; what is in no rendering is nobody's.
+    """Yield what `built` says otherwise than the rendered files, object by object; what is in none of them is ignored.
 
     Raises UsageError where it is no YAML, and where it holds no object of a rendered file.
     """
@@ -77,7 +77,7 @@ def _objects(text: str, checked: Checked | None = None) -> list[_Object]:
 
 
 def _origin(built: _Object, known: Sequence[_Object]) -> _Object | None:
-    """Return the object of a rendering that `built` was made of: of its kind and job, the name in its own, or alone."""
+    """Return the rendered object that `built` was made of: of its kind and job, the name in its own, or alone."""
     alike = [each for each in known if each.kind == built.kind and (not built.job or each.job == built.job)]
     named = [each for each in alike if re.search(rf"(?:^|-){re.escape(each.name)}(?:$|-)", built.name)]
     return named[0] if named else alike[0] if built.job and len(alike) == 1 else None

@@ -1,4 +1,4 @@
-"""Compares committed renderings with what their job files render now: found by their header, rendered again, compared.
+"""Compares committed rendered files with what their job files render now; it finds them by their header.
 
 Reads nothing but the rendered files, the job files that they name, and those files' locks and policies.
 """
@@ -137,7 +137,7 @@ def compare_all(paths: Sequence[Path], *, policy: Path | None = None, reach: Rea
 def compared(path: Path, *, policy: Path | None = None, reach: Reach = ITS_OWN) -> Checked:
     """Return how the rendered file `path` compares with what its job file renders now. Writes nothing.
 
-    `policy` is taken instead of the one that the rendering or its job file names, and nothing out of `reach` is read.
+    `policy` replaces the one that the rendered file or its job file names. Nothing outside of `reach` is read.
     """
     led = link_outside(path, reach, "put the file itself there")
     if led:
@@ -214,7 +214,7 @@ def _base(path: Path, header: Header) -> Path | None:
 
 
 def _is_job_above(path: Path, job: Path) -> bool:
-    """Whether a rendering of no repository names a job in a folder above it, where most are rendered from."""
+    """Whether a rendered file of no repository names a job in a folder above it, where most are rendered from."""
     real = Path(os.path.realpath(job))
     above = Path(os.path.realpath(path)).is_relative_to(real.parent)
     return above and repository_of(path) is None and is_job(real)

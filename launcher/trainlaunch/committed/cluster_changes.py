@@ -1,4 +1,4 @@
-"""What a cluster makes of a changed rendering that a controller applies: another object, the same one, or a refusal."""
+"""What a cluster does when a controller applies a changed manifest: another object, the same one, or a refusal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 
 NEW_NAME, IN_PLACE, REFUSED, SAME = "new name", "in place", "refused", "same"
 MAX_CAUSES = 3  # that one line names
-# Verbs of one and of several, and what comes behind them.
+# `is` or `are`, and what comes behind it.
 _TOLD = {
     NEW_NAME: ("gets a new name and starts", "get new names and start", " beside those that run"),
     IN_PLACE: ("changes in place", "change in place", ""),
@@ -29,7 +29,7 @@ _TOLD = {
 Values = Mapping[Path, Any]
 _FORMAT = re.compile(r"^# rendering format (\d+)$", re.MULTILINE)
 _OWN = "what trainlaunch itself writes"
-# Names in a manifest that no job states: variables, labels and annotations of ours, and scripts of probes.
+# Names in a manifest that no job sets: variables, labels and annotations of ours, and scripts of probes.
 _OURS = ("TRAINLAUNCH_", "PET_", KUBERNETES_LABEL_PREFIX, "app.kubernetes.io/")
 _PRUNING = re.compile(r"argocd\.argoproj\.io/(?:sync|compare)-options|kustomize\.toolkit\.fluxcd\.io/prune")
 _NUMBER = re.compile(r"(?:^|\s)([a-z]+)=('[^']*'|\S*)")
@@ -57,7 +57,7 @@ class ClusterChange(NamedTuple):
 
 
 def cluster_change(plan: LaunchPlan, have: str, now: str) -> ClusterChange | None:
-    """Return what becomes of the workload of a rendering that was `have`; None where that holds none that is ours."""
+    """Return what becomes of the workload of the rendered file `have`; None where it holds none that is ours."""
     before, after = _workload(have), _workload(now)
     if before is None or after is None:
         return None

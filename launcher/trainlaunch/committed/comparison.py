@@ -1,4 +1,4 @@
-"""How a committed rendering compares with its job file, and all that is said of it: bytes, header, options, name."""
+"""How a committed rendered file compares with its job file, and what is said of it: bytes, header, options, name."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def no_longer_renders(path: Path, header: Header, job: str) -> Diagnostic:
 
 
 def older_format(checked: Checked) -> Diagnostic:
-    """Return the finding about a rendering that an older trainlaunch wrote: its lines differ for that reason alone."""
+    """Return the finding about a file that an older trainlaunch rendered: its lines differ for that reason alone."""
     again = ", and a Job that gets another name starts again where Git applies it" * (checked.target == KUBERNETES.name)
     return Diagnostic(
         "TL120",

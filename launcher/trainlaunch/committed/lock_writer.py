@@ -1,4 +1,4 @@
-"""Writes the lock of a job file: the same facts give the same bytes, and each verb leaves the others' parts alone."""
+"""Writes the lock of a job file: the same facts give the same bytes, and no command changes another's part."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _loader_lines(loader: ProbedLoader) -> Iterator[str]:
         "persistent_workers": None if loader.own_persistent is None else str(loader.own_persistent).lower(),
     }
     if any(value is not None for value in own.values()):
-        yield "  script:  # what it states itself, other than the job's plan"
+        yield "  script:  # what it sets itself, other than the job's plan"
         yield from (f"    {field}: {value}" for field, value in own.items() if value is not None)
 
 

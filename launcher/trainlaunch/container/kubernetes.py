@@ -89,7 +89,7 @@ class Security(NamedTuple):
 
 
 def security(job: JobSpec) -> Security:
-    """Return the ids that the pod states: always under `restricted`, else those that the job asks for."""
+    """Return the ids that the pod sets: always under `restricted`, else those that the job asks for."""
     platform = job.kubernetes
     restricted = platform.pod_security == "restricted"
     seccomp = platform.pod_security != "privileged"

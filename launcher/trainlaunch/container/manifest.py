@@ -36,7 +36,7 @@ _BESIDE = 64  # characters of a comment that fit behind a value of the pod's, in
 class PodVolume(NamedTuple):
     """A pod volume and its one mount.
 
-    `source` is the claim, the ConfigMap, the Secret's name/key, or the size of an emptyDir, in memory or not. `items`
+    `source` is the PVC, the ConfigMap, the Secret's name/key, or the size of an emptyDir, in memory or not. `items`
     are the files that keys of the ConfigMap become, none where it is mounted as it is.
     """
 
@@ -103,7 +103,7 @@ def _checks(plan: LaunchPlan) -> Mapping[str, object]:
 
 
 def _stated_start_period(job: JobSpec) -> str | None:
-    """Return the time as the job states it, None for the usual one, of which there is nothing to say."""
+    """Return the time as the job sets it, None for the usual one, of which there is nothing to say."""
     stated = job.origin("healthcheck.start_period").kind != "default"
     return format_duration(job.healthcheck.start_period) if stated else None
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Known(Generic[T]):
-    """A value that the text states. `text` is its source spelling, which `span` cuts out of the file exactly.
+    """A value that the text sets. `text` is its source spelling, which `span` cuts out of the file exactly.
 
     A value that several places make together (an argv, an env list) has the span from the first to the last of them.
     Lines and columns are counted when someone asks for the span, since most values only get compared.
@@ -53,11 +53,11 @@ class Unknown(NamedTuple):
     span: Span
 
 
-Value = Known[T] | Unknown | None  # None: the text doesn't state it
+Value = Known[T] | Unknown | None  # None: the text doesn't set it
 
-# What /dev/shm is. SIZE: the runtime's own mount with a stated size, or a Memory emptyDir with a sizeLimit.
+# What /dev/shm is. SIZE: the runtime's own mount with a size that is set, or a Memory emptyDir with a sizeLimit.
 # UNSIZED: a Memory emptyDir or tmpfs without a size. TMPFS: a tmpfs that the text itself mounts there, with its size.
-# DISK: an emptyDir without Memory, a claim, a named volume. BIND: a folder of the host.
+# DISK: an emptyDir without Memory, a PVC, a named volume. BIND: a folder of the host.
 # HOST, CONTAINER, NONE: ipc mode. ABSENT: nothing is said, so the runtime's default of 64 MiB.
 ABSENT, SIZE, UNSIZED, HOST, CONTAINER, NONE, BIND, TMPFS, DISK = (
     *("absent", "size", "unsized", "host", "container", "none"),
@@ -68,7 +68,7 @@ ABSENT, SIZE, UNSIZED, HOST, CONTAINER, NONE, BIND, TMPFS, DISK = (
 class ShmSetting(NamedTuple):
     """/dev/shm of a container: one of the kinds above, its size in bytes where the kind has one, where it is said.
 
-    `declared` is a size that the text states and that is not in effect, as with `--ipc=host --shm-size=1g`.
+    `declared` is a size that the text sets and that is not in effect, as with `--ipc=host --shm-size=1g`.
     """
 
     kind: str
@@ -140,7 +140,7 @@ class Workload(NamedTuple):
 
 
 def stated(value: Value[T]) -> T | None:
-    """Return the value that a text states, None where it is unknown or absent."""
+    """Return the value that a text sets, None where it is unknown or absent."""
     return value.value if isinstance(value, Known) else None
 
 

@@ -57,7 +57,7 @@ def command_text(options: CommandOptions, facts: ScriptFacts | None) -> str:
 
 
 def with_loader_fields(text: str, fields: Mapping[str, str], why: str) -> str:
-    """Return a job file whose data_loader states these fields as well, where it doesn't yet; `why` is a comment."""
+    """Return a job file whose data_loader sets these fields as well, where it doesn't yet; `why` is a comment."""
     lines = text.splitlines()
     head = "data_loader:"
     at = lines.index(head) if head in lines else len(lines)

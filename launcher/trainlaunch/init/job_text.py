@@ -205,7 +205,7 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
 
 
 def _rank_count(asked: DraftOptions, facts: ScriptFacts | None) -> int:
-    """Return the ranks that the draft states, where it states some; a launcher that must be there starts at least 2."""
+    """Return the ranks that the draft sets, where it sets some; a launcher that must be there starts at least 2."""
     if facts is None:
         return 1
     if facts.starts_ranks:

@@ -31,7 +31,7 @@ def say(text: str) -> None:
 
 
 def rank() -> int:
-    """Return the rank that the launcher states, else torch's own."""
+    """Return the rank that the launcher tells, else torch's own."""
     for name in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"):
         text = os.environ.get(name, "")
         if text.isdecimal() and len(text) < 10:

@@ -1,4 +1,4 @@
-"""Gives num_workers, and nothing else, to DataLoaders that state none, or with `data_loader.inject: force` to all."""
+"""Gives num_workers, and nothing else, to DataLoaders that set none, or with `data_loader.inject: force` to all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainlaunch.inside.process import rank, say
 from trainlaunch.inside.spawned import against_spawned
 
 FEWEST_BATCHES = 64  # fewer end too soon
-FLAGS = {  # libraries that state a number themselves
+FLAGS = {  # libraries that set a number themselves
     "transformers": "pass --dataloader_num_workers {0}, or it to TrainingArguments",
     "timm": "pass --workers {0}",
 }

@@ -1,5 +1,5 @@
-"""What the policies in force ask of a job, as the job carries it: ceilings, allow-lists and demands, each with its
-place in the file that states it.
+"""What the policies in force ask of a job, as the job carries it: limits, allow-lists and demands, each with its
+place in the file that sets it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from trainlaunch.diagnostics import Severity, Span
 
 
 class Ceiling(NamedTuple):
-    """A ceiling and its place."""
+    """A limit and its place."""
 
     value: int
     span: Span
@@ -50,7 +50,7 @@ class Policy(NamedTuple):
     `files` are theirs, the nearest first; `option` is that of --policy where nothing else would name it. `fixed` are
     those named by an absolute path, which is the same wherever the job's folder lies. `allowed` has by field the lists
     that a value must be in, every one of them. Spans are None for what none of them asks. `render_path` and
-    `render_targets` are the nearest file's: where the renderings of many jobs belong, and for which targets they are.
+    `render_targets` are the nearest file's: where rendered files of many jobs belong, and for which targets they are.
     `shm_share` is the part of a memory limit that a cluster's repair gives to /dev/shm.
     """
 

@@ -96,7 +96,7 @@ def job_commands(job: JobSpec) -> Iterator[tuple[str, ...]]:
 def script_on_this_machine(job: JobSpec) -> Path | None:
     """Return the file that a job's command runs, where it lies in a folder of this host that the job mounts.
 
-    None where the text names none, or where it is in the image or on a claim. Nothing is read.
+    None where the text names none, or where it is in the image or on a PVC. Nothing is read.
     """
     found = next(filter(None, map(command_script, job_commands(job))), None)
     return next((each for each, _ in _places(job, found) if os.path.isfile(each)), None) if found else None  # noqa: PTH113 - may raise

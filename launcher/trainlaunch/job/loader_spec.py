@@ -57,7 +57,7 @@ class LoaderSpec(NamedTuple):
 
     @property
     def stated_size(self) -> bool:
-        """Whether the job states the bytes of a batch."""
+        """Whether the job sets the bytes of a batch."""
         return self.sample is not None or self.batch_bytes is not None
 
     @property
@@ -74,7 +74,7 @@ class LoaderSpec(NamedTuple):
 class DataLoaderSpec(NamedTuple):
     """All DataLoaders of one rank, whether they run `together` or `in_turn`, and what they share.
 
-    `stated` is what the job states of them, in one line: the same text where it states the same.
+    `stated` is what the job sets of them, in one line: the same text where it sets the same.
     """
 
     loaders: tuple[LoaderSpec, ...]
@@ -88,7 +88,7 @@ class DataLoaderSpec(NamedTuple):
 
 
 def inherited(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what one loader states, over what data_loader states for all.
+    """Return what one loader sets, over what data_loader sets for all.
 
     A loader's own sample replaces a batch_bytes from there, and its own batch_bytes a sample.
     """
@@ -145,7 +145,7 @@ class ProbeMeasurement(NamedTuple):
 
 
 class Tune(NamedTuple):
-    """The best setting that `tune` found on one target with so many `cpus`, in thousandths; None: no limit stated.
+    """The best setting that `tune` found on one target with so many `cpus`, in thousandths; None: no limit is set.
 
     `threads` are torch's, None: those that the plan has beside so many workers.
     """

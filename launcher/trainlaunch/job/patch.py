@@ -1,4 +1,4 @@
-"""A job's changes to the final text of its target, as values with places."""
+"""A job's changes to the rendered file of its target, as values with places."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Patch(NamedTuple):
 
 
 def patch_of(values: Mapping[str, Any], root: MappingNode, target: str) -> Patch | None:
-    """Return what `patches` states for `target`, or None for nothing; `values` hold no error."""
+    """Return what `patches` sets for `target`, or None for nothing; `values` hold no error."""
     stated = values.get("patches", {}).get(target)
     node = root.items["patches"][1] if stated else None
     if not isinstance(node, MappingNode):

@@ -1,7 +1,7 @@
 """What else takes /dev/shm by a law of its own: an entry of shm_extra that is called so needs no size.
 
 Each law is that of the owner's source, and a bound: what it may take at most. Options and variables are read where the
-job states them; a rule says what a script passes from inside.
+job sets them; a rule says what a script passes from inside.
 
 ray     python/ray/_private/utils.py and ray_constants.py: an object store of 30 % of the memory, at most 200 GB. It is
         made in /dev/shm only where more than the store is free there; else it is in /tmp, or refused above 10 GB.
@@ -60,7 +60,7 @@ class OwnerLaw(NamedTuple):
 
 
 def law_of(owner: str, job: Surroundings) -> OwnerLaw | None:
-    """Return the law of an owner in a job; None where it has none, or the job doesn't state what it asks for."""
+    """Return the law of an owner in a job; None where it has none, or the job doesn't set what it asks for."""
     laws = {RAY: _ray, VLLM: vllm_law, NCCL: _nccl}
     return laws[owner](job) if owner in laws else None
 

@@ -46,7 +46,7 @@ DEFAULT = Origin("default")
 
 
 def numeric_user(user: str | None) -> tuple[int, int] | None:
-    """Return uid and gid on Kubernetes (1000 where unstated), or None for a name, which only an image resolves."""
+    """Return uid and gid on Kubernetes (1000 where not set), or None for a name, which only an image resolves."""
     match = re.fullmatch(r"(\d+)(?::(\d+))?", "1000" if user is None else user)
     return (int(match[1]), int(match[2] or 1000)) if match else None
 
@@ -239,7 +239,7 @@ class JobSpec(NamedTuple):
     code: Mapping[int, CodeFolder] = {}  # by the index of its mount, on a target that has no folder of this host
 
     def ceiling(self, name: str) -> Ceiling | None:
-        """Return the policies' ceiling of that name, or None where there is none."""
+        """Return the policies' limit of that name, or None where there is none."""
         return self.policy.max.get(name) if self.policy else None
 
     @property

@@ -12,8 +12,8 @@ Count = int | str | None
 class Starter(NamedTuple):
     """A call that starts ranks: its name in a sentence, the field that it stands in, and how many it starts.
 
-    `count` is a number, PER_GPU, AS_PLANNED, or None where the text doesn't tell. `option` is what states the number
-    there, `` where nothing does; `usual` is the option to state it with. `torch`: it is torchrun, as the block is.
+    `count` is a number, PER_GPU, AS_PLANNED, or None where the text doesn't tell. `option` is what sets the number
+    there, `` where nothing does; `usual` is the option to set it with. `torch`: it is torchrun, as the block is.
     `in_text`: it stands in a shell's text, where no token is replaced.
     """
 

@@ -17,7 +17,7 @@ from trainlaunch.job.starter import AS_PLANNED, PER_GPU, Count, Starter
 class _Program(NamedTuple):
     """How a program is told its number of processes.
 
-    `option` states it, as do `counts`. `flags` take no value and `pairs` two; any other option takes one. `each` are
+    `option` sets it, as do `counts`. `flags` take no value and `pairs` two; any other option takes one. `each` are
     options of the number on each machine, which wins; `machines` of how many machines share the number; `elsewhere` are
     those with which the text doesn't tell it.
     """
@@ -170,7 +170,7 @@ def _module_at(words: list[str], at: int) -> int | None:
 
 
 def _count(program: _Program, words: list[str], env: Mapping[str, str], *, tokens: bool) -> tuple[str, Count]:
-    """Return the option that states the number of processes as it is typed, `` where none does, and the number."""
+    """Return the option that sets the number of processes as it is typed, `` where none does, and the number."""
     stated = [(typed, _full_name(program, typed), value) for typed, value in _stated(program, words)]
     if program is _MPI and ":" in words:
         return "", None

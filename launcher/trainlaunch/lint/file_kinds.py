@@ -91,7 +91,7 @@ class FileKind(NamedTuple):
 
 
 def kind_of(name: str, text: str, forced: str | None = None) -> FileKind:
-    """Return the kind of a text; `name` is its path, `-` for what has none, `forced` a kind that the caller states."""
+    """Return the kind of a text; `name` is its path, `-` for what has none, `forced` a kind that the caller gives."""
     if forced is not None:
         return FileKind(forced, parsed(text, name, forced) if forced in YAML_KINDS else None)
     path = PurePath(name)

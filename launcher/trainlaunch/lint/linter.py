@@ -65,9 +65,9 @@ def lint_text(
     groups: Collection[str] = (DEFECTS,),
     policy: Policy | None = None,
 ) -> Linted:
-    """Return the findings of one text; `name` is its path, `kind` one that the caller states.
+    """Return the findings of one text; `name` is its path, `kind` one that the caller gives.
 
-    `policy` is what is in force in the text's folder: its ceilings hold, and its severities.
+    `policy` is what is in force in the text's directory: its limits hold, and its severities.
     """
     if len(text) > MAX_CHARACTERS and kind is None:
         text_left = without_definitions(text)
@@ -113,7 +113,7 @@ def _is_in(finding: TextFinding, name: str) -> bool:
 def lint_file(
     path: Path, kind: str | None = None, groups: Collection[str] = (DEFECTS,), policy: Policy | None = None
 ) -> Linted:
-    """Return the findings of one file; one that is no text is of no kind, unless the caller states one.
+    """Return the findings of one file; one that is no text is of no kind, unless the caller gives one.
 
     Raises OSError where it can't be opened.
     """

@@ -171,7 +171,7 @@ def _loader(
 
 
 def _largest(loader: LoaderRecord, others: Iterable[tuple[LoaderRecord, ...]]) -> LoaderRecord:
-    """Return a loader of one rank with the largest batch, and the most batches held, that any rank saw of it."""
+    """Return a loader of one rank with the largest batch, and the most batches in use, that any rank saw of it."""
     same = [each for rank in others for each in rank if (each.number, each.at) == (loader.number, loader.at)]
     measured = [each for each in (loader, *same) if each.storages is not None]
     if not measured:

@@ -145,7 +145,7 @@ def _together(loaders: Sequence[LoaderRecord], planned: str) -> bool:
 
 
 def _probed(job: JobSpec, spec: LoaderSpec, seen: LoaderRecord, auto: int) -> ProbedLoader:
-    """Return one loader, with what the script states itself: other than what the job's plan gives to it."""
+    """Return one loader, with what the script sets itself: other than what the job's plan gives to it."""
     planned = auto if spec.num_workers is None else spec.num_workers
     prefetch = seen.prefetch_factor if seen.num_workers else None
     persistent = seen.persistent_workers if seen.num_workers else None
@@ -177,7 +177,7 @@ def with_probe(job: JobSpec, probe: ProbeMeasurement) -> JobSpec:
 
 
 def stated_lines(job: JobSpec, probe: ProbeMeasurement) -> list[str]:
-    """Return the lines that state in the job file what was measured, where the job leaves it open."""
+    """Return the lines that set in the job file what was measured, where the job leaves it open."""
     loaders, lines = job.data_loader.loaders, ["data_loader:"]
     for field, value in {"loaders_run": probe.loaders_run, "multiprocessing_context": probe.start_method}.items():
         if not states(job, None, field) and value not in {"together", "fork"}:

@@ -9,9 +9,9 @@ from trainlaunch.job.spec import JobSpec
 
 HEARTBEAT, WORKERS, DATA_WAIT, PROBE, TUNE = "heartbeat", "workers", "data_wait", "probe", "tune"
 INJECTED = "num_workers"  # the word of data_loader.inject that asks for WORKERS
-OVERRIDING = "force"  # likewise, and for what a script states itself too
+OVERRIDING = "force"  # likewise, and for what a script sets itself too
 SETTING = "TRAINLAUNCH_WORKERS"  # has the job's loaders for WORKERS, as JSON
-FORCED = "TRAINLAUNCH_FORCE_WORKERS"  # 1: stated numbers are overridden
+FORCED = "TRAINLAUNCH_FORCE_WORKERS"  # 1: numbers that the script sets are overridden
 LOOK_SECONDS = 5  # between two looks of `up` at what a health check said
 PAGES = 20  # of /dev/shm that the files of a job's own parts take at most, those of the health check among them
 

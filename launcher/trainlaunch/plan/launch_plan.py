@@ -53,11 +53,11 @@ class LinearBytes(NamedTuple):
 
 
 class SharedMemory(NamedTuple):
-    """/dev/shm of one container, in bytes; need ≤ multi_epoch ≤ worst_case.
+    """/dev/shm of one container, in bytes; `need` ≤ `multi_epoch` ≤ `worst_case`.
 
     `need` is the law for the planned workers in one epoch, `multi_epoch` for several: forked workers inherit what the
-    loops still hold. `worst_case` adds rare overruns, larger pages and NCCL; `size` is what all rendered files state.
-    For W > 0 auto workers need is the largest of `first_epoch`, and multi_epoch that of `every_epoch`; for W = 0 both
+    loops still hold. `worst_case` adds rare overruns, larger pages and NCCL; `size` is what all rendered files set.
+    For W > 0 auto workers `need` is the largest of `first_epoch`, `multi_epoch` that of `every_epoch`; for W = 0 both
     are `without_workers`. `in_turn`: each loop ends before the next starts.
     `minimum` is the smallest size that the preflight accepts: `need`, or `size` where no sample was given and
     the target makes /dev/shm; target local takes the host's as it is.
@@ -97,7 +97,7 @@ class SharedMemory(NamedTuple):
 
 
 class MemoryBudget(NamedTuple):
-    """The container's memory limit (None: none) and the estimated working set of its processes, in bytes."""
+    """The container's memory limit (None: none) and the estimated memory of its processes, in bytes."""
 
     limit: int | None
     working_set: Derived
@@ -150,7 +150,7 @@ class LaunchPlan(NamedTuple):
 
     @property
     def stated_processes(self) -> int:
-        """Workers of all ranks of the loader whose stated num_workers is largest; 0 where none is set."""
+        """Workers of all ranks of the loader with the largest num_workers that is set; 0 where none is."""
         return self.ranks.value * max((each.num_workers or 0 for each in self.job.data_loader.loaders), default=0)
 
     @property

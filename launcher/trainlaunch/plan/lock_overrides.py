@@ -91,13 +91,13 @@ def measuring_command(verb: str, job: JobSpec, target: str | None = None) -> str
 
 
 def states(job: JobSpec, loader: LoaderSpec | None, field: str) -> bool:
-    """Whether the job itself states a field of data_loader, for this loader or for all."""
+    """Whether the job itself sets a field of data_loader, for this loader or for all."""
     own = () if loader is None else (f"data_loader.loaders.{loader.name}.{field}",)
     return any(job.origin(each).kind not in {"default", KIND} for each in (*own, f"data_loader.{field}"))
 
 
 def states_batch(job: JobSpec, loader: LoaderSpec) -> bool:
-    """Whether the job itself states the bytes of a loader's batch; `collate: none` says that there are none."""
+    """Whether the job itself sets the bytes of a loader's batch; `collate: none` says that there are none."""
     return loader.stated_size or (loader.collate == "none" and states(job, loader, "collate"))
 
 
@@ -116,7 +116,7 @@ def with_measured(job: JobSpec) -> JobSpec:
     spec = found.started(spec._replace(loaders=loaders))
     if probe is not None:
         spec = found.shared(spec, probe)
-    env = {**found.threads(), **job.env}  # what the job states wins
+    env = {**found.threads(), **job.env}  # what the job sets wins
     return job._replace(data_loader=spec, env=env, origins={**job.origins, **found.origins})
 
 

@@ -1,4 +1,4 @@
-"""Memory: the limit, the estimated working set, and what would hold both /dev/shm and the processes. Open files.
+"""Memory: the limit, the estimated process memory, and what would hold both /dev/shm and the processes. Open files.
 
 /dev/shm is charged to the container's memory limit, so its pages and the processes share one budget.
 """
@@ -19,7 +19,7 @@ SPARE = 64  # the interpreter's and the libraries' own
 
 
 def planned_memory(job: JobSpec, ranks: int, shm: SharedMemory) -> MemoryBudget:
-    """Return the limit and the working set: an estimate per rank and worker, without the model and the data."""
+    """Return the limit and the process memory: an estimate per rank and worker, without the model and the data."""
     per_rank = RANK_ON_GPU if job.resources.gpus else RANK_ON_CPU
     per_worker = WORKER_UNDER_FORK if job.data_loader.multiprocessing_context == "fork" else WORKER_OTHERWISE
     workers = ranks * shm.workers
@@ -34,7 +34,7 @@ def planned_memory(job: JobSpec, ranks: int, shm: SharedMemory) -> MemoryBudget:
 
 
 def enough_memory(plan: LaunchPlan) -> int:
-    """Return a limit that holds the processes and what /dev/shm may hold: the need, or the size that the job states."""
+    """Return a limit that holds the processes and what /dev/shm may hold: the one-epoch peak, or the job's size."""
     in_shm = max(plan.shm.multi_epoch, plan.job.shm_size or 0)
     return round_up(in_shm + plan.memory.working_set.value, 512 * MIB)
 

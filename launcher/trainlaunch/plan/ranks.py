@@ -12,7 +12,7 @@ SCRIPT_NAME = "script"
 
 
 def ranks_of(job: JobSpec) -> Derived:
-    """Return ranks per container: ranks_per_container, else what torchrun or the command states, else GPUs, else 1."""
+    """Return ranks per container: ranks_per_container, else what torchrun or the command sets, else GPUs, else 1."""
     if job.ranks_per_container is not None:
         return Derived(job.ranks_per_container, "set", str(job.origin("ranks_per_container")))
     if job.torchrun and job.torchrun.nproc_per_node is not None:

@@ -1,4 +1,4 @@
-"""The law of /dev/shm: what the DataLoaders of a container need, and the size that every rendered file states.
+"""The law of /dev/shm: what the DataLoaders of a container need, and the size that every rendered file sets.
 
 Per loader with W > 0 workers, prefetch P, page G (measured in real containers, tight to the page; see docs/sizing.md):
 
@@ -99,7 +99,7 @@ def container_need(job: JobSpec, ranks: int, workers: WorkerNumbers) -> int:
 
 
 def size_for_all_epochs(job: JobSpec, ranks: int, workers: WorkerNumbers) -> int:
-    """Return the bytes that a fixed size must have for these workers: multi_epoch and NCCL."""
+    """Return the bytes that a fixed size must have for these workers: multi-epoch peak and NCCL."""
     return max(_terms(job, ranks, _parts(job, workers, PAGE), _every_epoch)) + ranks * nccl_of_a_rank(job, ranks)
 
 
@@ -140,7 +140,7 @@ def _first_epoch(parts: _Parts, spec: DataLoaderSpec) -> tuple[int, ...]:
 
 
 def _every_epoch(parts: _Parts, spec: DataLoaderSpec) -> tuple[int, ...]:
-    """Return multi_epoch.
+    """Return the multi-epoch peak.
 
     Measured: what a loop holds when it ends, the workers that are forked next inherit, and keep it mapped after the
     loop has let go of it; in turn those of the other loaders too, and persistent ones beside what is held by then.
@@ -223,7 +223,7 @@ def _size_without_loaders(job: JobSpec, ranks: int, needed: int) -> Derived:
 
 
 def _size(job: JobSpec, bounds: _Bounds, ranks: int, *, unsized: bool) -> Derived:
-    """Return the size that every rendered file states: the job's own, or the automatic one rounded up to MiB.
+    """Return the size that every rendered file sets: the job's own, or the automatic one rounded up to MiB.
 
     `unsized`: no sample says what a batch takes.
     """
@@ -272,7 +272,7 @@ def _for_larger_batches(job: JobSpec, wanted: int) -> int:
 
 
 def _under_ceiling(job: JobSpec, size: Derived) -> Derived:
-    """Return the size, an automatic one capped where the policy allows less; a stated one is an error then."""
+    """Return the size: an automatic one is lowered where the policy allows less, one that is set is an error then."""
     most = job.ceiling("shm_size")
     if most is None or job.shm_size is not None or size.value <= most.value:
         return size

@@ -1,4 +1,4 @@
-"""Who else takes /dev/shm, as a job names it: stated sizes, and those that follow from an owner's own law."""
+"""Who else takes /dev/shm, as a job names it: sizes that it sets, and those that follow from an owner's own law."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainlaunch.units import human_size
 
 
 class ShmOwner(NamedTuple):
-    """Another owner of /dev/shm, its bytes, and how they are counted: empty where the job states them.
+    """Another owner of /dev/shm, its bytes, and how they are counted: empty where the job sets them.
 
     `needed`: it fails, or is slow, with fewer; else it seldom takes so many.
     """

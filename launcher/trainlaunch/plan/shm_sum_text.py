@@ -10,7 +10,7 @@ from trainlaunch.units import counted, human_size, needed_size, round_up
 
 
 def need_words(shm: SharedMemory) -> str:
-    """Return what a job needs of /dev/shm, by epochs, as every verb says it."""
+    """Return what a job needs of /dev/shm, by epochs, as every command says it."""
     if not shm.need:
         return "without workers no batch passes through it"
     first, later = needed_size(shm.need), needed_size(shm.multi_epoch)

@@ -26,7 +26,7 @@ def whole_cpus(job: JobSpec) -> int | None:
 
 
 def shares_cpus(plan: LaunchPlan) -> bool:
-    """Return whether the stated workers of one loader, over all ranks, outnumber `resources.cpus`, which is said."""
+    """Return whether the workers that one loader sets, over all ranks, outnumber `resources.cpus`, and say so."""
     cpus = whole_cpus(plan.job)
     return cpus is not None and plan.stated_processes > cpus
 
@@ -101,7 +101,7 @@ def planned_workers(job: JobSpec, ranks: int) -> Derived:
         return _stated(job)
     allowed = allowed_workers(job, ranks)
     bound = _bound(job)
-    # Without workers the need is other owners' and the stated loaders': the size is checked against it as any other.
+    # Without workers the one-epoch peak is of other owners and of loaders with a set number: check it as any other.
     if bound is None or allowed.value == 0 or _fits(job, ranks, allowed.value, bound.value):
         return allowed
     fitting = [count for count in range(1, allowed.value + 1) if _fits(job, ranks, count, bound.value)]
@@ -124,7 +124,7 @@ def allowed_workers(job: JobSpec, ranks: int) -> Derived:
 
 
 def _under_ceiling(job: JobSpec, allowed: Derived) -> Derived:
-    """Return the automatic number, capped where the policy allows fewer."""
+    """Return the automatic number, or the policy's limit where that is lower."""
     most = job.ceiling("num_workers")
     if most is None or allowed.value <= most.value:
         return allowed
@@ -136,7 +136,7 @@ def _under_ceiling(job: JobSpec, allowed: Derived) -> Derived:
 
 
 def _bound(job: JobSpec) -> Derived | None:
-    """Return the size that workers must fit: the stated one, else the policy's ceiling; None: they make the size."""
+    """Return the size that workers must fit: the job's, else the policy's limit; None: they make the size."""
     if job.shm_size is not None:
         return Derived(job.shm_size, "shm_size", str(job.origin("shm_size")))
     most = job.ceiling("shm_size")

@@ -134,7 +134,7 @@ def _compiled(expression: str) -> Any:
 
 @functools.cache
 def _environment() -> Any:
-    from cel_expr_python import cel  # no other verb needs it
+    from cel_expr_python import cel  # no other command needs it
     from cel_expr_python.ext import ext_optional
 
     types = {each: cel.Type(each) for each in ("dyn", "string", "int", "bool", "map")}

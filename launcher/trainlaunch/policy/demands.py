@@ -1,7 +1,7 @@
-"""What a container takes, whoever states it, and what the policies in force say to it.
+"""What a container takes, whoever sets it, and what the policies in force say to it.
 
 Each question of a policy is asked here, in `refusals`, and nowhere else: of the job's fields, of flags of docker run
-and of every container of a patched text. Who reads those makes Demands of them; those of annotations and labels are
+and of every container of a patched file. Who reads those makes Demands of them; those of annotations and labels are
 made here, as NVIDIA's runtime and container engines (CDI), containerd's device injector (NRI), CRI-O, KAI and Kueue
 read them.
 """
@@ -84,7 +84,7 @@ class Demand(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """What a policy has against a demand: the ceiling or list by its field, what that allows, and its place."""
+    """What a policy has against a demand: the limit or list by its field, what that allows, and its place."""
 
     rule: str
     allowed: str
@@ -97,7 +97,7 @@ class Refusal(NamedTuple):
 
 
 def refusals(policy: Policy, demand: Demand) -> Iterator[Refusal]:
-    """Yield each ceiling and list of the policies in force that a demand is not within."""
+    """Yield each limit and list of the policies in force that a demand is not within."""
     kind, value = demand.kind, str(demand.value)
     if kind in SPELL:
         yield from _above(policy, demand)
@@ -120,7 +120,7 @@ def _above(policy: Policy, demand: Demand) -> Iterator[Refusal]:
 
 
 def _first_ceiling(policy: Policy, names: tuple[str, ...]) -> Iterator[Refusal]:
-    """Yield the first of some ceilings that a policy has, of which a text can't show that it is kept."""
+    """Yield the first of some limits that a policy has and that a text can't show to be kept."""
     name = next((each for each in names if each in policy.max), None)
     if name is not None:
         value, span = policy.max[name]

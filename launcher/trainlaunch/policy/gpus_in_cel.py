@@ -1,6 +1,6 @@
-"""What a ceiling of GPUs asks of pods, as CEL: so many are asked for, and nothing else gives any.
+"""What a limit on GPUs asks of pods, as CEL: so many are asked for, and nothing else gives any.
 
-The latter is asked of pods that ask for none too, since those are what gets GPUs past the ceiling.
+The latter is asked of pods that ask for none too, since those are what gets GPUs past the limit.
 """
 
 from __future__ import annotations

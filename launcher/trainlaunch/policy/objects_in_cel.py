@@ -62,7 +62,7 @@ def each_of(condition: str, pods: str = "concerned") -> str:
 class Maker(NamedTuple):
     """How CEL reads an object {o} whose controller makes pods.
 
-    `groups` lists its groups of pods with name, number and template; `deadlines` seconds, 0 where unstated; `labels`
+    `groups` lists its groups of pods with name, number and template; `deadlines` seconds, 0 where not set; `labels`
     leads to those by which Kueue knows what it makes.
     """
 

@@ -218,7 +218,7 @@ def _asked(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:
 
 
 def _allowed(values: Mapping[str, Any], root: MappingNode) -> dict[str, tuple[Allowed, ...]]:
-    """Return a file's lists; a ceiling of GPUs without a list of other resources is one that allows none."""
+    """Return a file's lists; a limit on GPUs without a list of other resources is one that allows none."""
     stated = [name for name in _ALLOWED if name in values]
     lists: dict[str, tuple[Allowed, ...]] = {name: (Allowed(values[name], _span(root, name)),) for name in stated}
     ceiling = next((name for name in ("gpus", "total_gpus") if name in values.get("max", {})), None)

@@ -1,6 +1,6 @@
 """Which policies are in force for a job: what they ask together, the strictest of each, and what lies beneath it.
 
-Profiles lie under what a job states, defaults under both.
+Profiles lie under what a job sets, defaults under both.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class _Chain:
 
 
 def strictest(asked: Iterable[Policy]) -> Policy:
-    """Return what all of them ask together: the lowest ceiling, every list and demand, the higher severity."""
+    """Return what all of them ask together: the lowest limit, every list and demand, the higher severity."""
     each = tuple(asked)
     return Policy(
         files=tuple(path for one in each for path in one.files),
@@ -212,7 +212,7 @@ def _profile(trees: tuple[MappingNode, ...]) -> str | None:
 
 
 def _without_alternatives(given: MappingNode, laid: MappingNode) -> MappingNode:
-    """Return `given` without what `laid` states in another way: only one of two may stand in a job."""
+    """Return `given` without what `laid` sets in another way: only one of two may stand in a job."""
     items = dict(given.items)
     for pair in _ALTERNATIVES:
         if any(name in laid.items for name in pair):

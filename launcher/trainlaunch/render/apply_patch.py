@@ -1,6 +1,6 @@
 """The text of a target with the job's patch: rendered without it, and edited, so that all else stays as it was.
 
-Nothing of the rendered text is escaped again. What a merge patch brings into a Compose file is literal, as all strings
+Nothing of the rendered file is escaped again. What a merge patch brings into a Compose file is literal, as all strings
 of a job file are, so each `$` of it is doubled; a JSON Patch speaks Kubernetes' own language, `$(NAME)` included.
 """
 
@@ -98,7 +98,7 @@ def _unshared(value: Any) -> Any:
 
 @lru_cache(maxsize=8)
 def _parsed(text: str) -> Documents:
-    """Return them as they were parsed once: a patched text and the one below it are each asked ten times."""
+    """Return them as they were parsed once: a patched file and the one below it are each asked for ten times."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return list(yaml.load_all(text, loader))
 

@@ -1,4 +1,4 @@
-"""Flags of `docker run` that size and limit a job's container: the same wherever a text states them."""
+"""Flags of `docker run` that size and limit a job's container: the same wherever a text sets them."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def read_header(text: str) -> Header | None:
     first = _FIRST_LINE.search(text)
     if first is None:
         return None
-    # The plain search first: a regular expression takes long to find nothing in a whole rendering.
+    # The plain search first: a regular expression takes long to find nothing in a whole rendered file.
     if text.find(" Rendered by ", first.end()) >= 0 and _FIRST_LINE.search(text, first.end()):
         raise ValueError("it holds several rendered files; keep one in each")
     block = re.compile(r"(?:(?:#|//) .*\n)*").match(text, first.start())

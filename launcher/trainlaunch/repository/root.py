@@ -1,6 +1,6 @@
 """How far a file may lead: to the root of the repository that it lies in, and into what the user allows beside that.
 
-Whatever a job file, a policy or the header of a rendering names is read only there: each may be a stranger's, and what
+What a job file, a policy or the header of a rendered file names is read only there: each may be a stranger's, and what
 is printed of it must be that stranger's too.
 """
 
@@ -25,7 +25,7 @@ class Repository(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """What the user named: the folders `given` to a verb, and those `allowed` to be led to from anywhere."""
+    """What the user named: the directories `given` to a command, and those `allowed` to be led to from anywhere."""
 
     given: tuple[Path, ...] = ()
     allowed: tuple[Path, ...] = ()

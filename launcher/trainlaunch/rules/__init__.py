@@ -212,7 +212,7 @@ def _found(rules: Iterable[PlanRule], plan: LaunchPlan) -> Iterator[Diagnostic]:
 
 
 def _sizes(plan: LaunchPlan) -> Iterable[Diagnostic]:
-    """Return what is wrong between shm_size, need, memory limit and working set: errors, or where none is the rest."""
+    """Return what is wrong between shm_size, peaks and memory limit: errors, or where there is none the rest."""
     found = tuple(_found(SIZES[:1], plan)) or tuple(_found(SIZES[1:], plan))
     return errors_among(found) or found
 

@@ -1,4 +1,4 @@
-"""How a run that somebody else keeps goes on and ends: its next attempt, and the causes that every verb gives alike."""
+"""How a run that somebody else supervises goes on and ends: next attempt, and the causes that every command gives."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def to_paste(backend: Backend, containers: tuple[ContainerInfo, ...], evidence: 
 def peak_of_container(container: ContainerInfo, reading: ShmReading | None) -> Peak | None:
     """Return the highest peak of its /dev/shm that anyone saw: a reading of now, its health check, who followed it.
 
-    A reading that is higher than all of those is kept for the verbs that come later.
+    A reading that is higher than all of those is kept for the commands that come later.
     """
     kept, now = RunRecord(container.run), peak_of(reading)
     kept.saw(container.attempt, container.node, now)

@@ -1,4 +1,4 @@
-"""This machine as a job would find it: engine, GPUs, /dev/shm, limits, cluster, by the checks that `up` makes."""
+"""This host as a job would find it: engine, GPUs, /dev/shm, limits, cluster, by the checks that `up` makes."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def with_absolute_path(plan: LaunchPlan) -> LaunchPlan:
 
 
 def main() -> None:
-    """Be a supervisor: read the task, take the lock, leave whoever started it, keep the run to its end."""
+    """Be a supervisor: read the task, take the lock, leave whoever started it, follow the run to its end."""
     task = json.loads(sys.stdin.buffer.readline())
     plan, run = plan_from(sys.stdin.buffer.read()), str(task["run"])
     secret_values.hold_values(task["values"])
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def keep(plan: LaunchPlan, run: str, held: RunLock) -> None:
-    """Keep a run to its end, and until its ttl_after_finished is over."""
+    """Supervise a run to its end, and until its ttl_after_finished is over."""
     redacted = secret_values.Redactor(secret_values.values_here(plan).items())
     kept = RunRecord(run, redact=redacted)
     for lacking in secret_values.secret_findings(plan):

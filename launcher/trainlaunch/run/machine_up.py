@@ -62,7 +62,7 @@ def start(backend: Backend, plan: LaunchPlan, console: Console, how: Starting, t
 
 
 def _unsaid(_: str) -> None:
-    """Say nothing: a run from a command line states nothing that this host could lack."""
+    """Say nothing: a run from a command line sets nothing that this host could lack."""
 
 
 def _claim(plan: LaunchPlan, typed: str, say: Say) -> AbstractContextManager[None]:

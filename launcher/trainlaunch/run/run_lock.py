@@ -112,7 +112,7 @@ def keeper_of(run: str) -> Keeper | None:
 
 
 def _told(asking: socket.socket) -> tuple[float, bool]:
-    """Return since when a keeper keeps, and whether it waits for the ttl only; it may be busy, or another program."""
+    """Return since when a supervisor runs, and whether it only waits for the ttl; it may be busy or another program."""
     try:
         answer = json.loads(asking.recv(_MAX_BYTES))
         return float(answer["since"]), answer["over"] is True

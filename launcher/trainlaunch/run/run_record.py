@@ -5,8 +5,8 @@
     STATE/kept/RUN/waits   how long its loops waited for data, as JSON
     STATE/kept/RUN/notes   lines of JSON: what the run's supervisor said, and how each attempt ended, secrets taken out
 
-The run itself is in the target: without this folder it is followed all the same, and only its keeper can't be replaced.
-Who can write a plan decides what a keeper runs, so neither file is opened where another user, root included, owns it or
+The run itself is in the target: without this folder it is followed all the same, but its supervisor can't be replaced.
+A plan's writer decides what a supervisor runs, so neither file is opened where another user, root included, owns it or
 its folders, or where others may write to them.
 """
 

@@ -1,4 +1,4 @@
-"""Which store holds the runs of some targets, and that of this host: its runs, and what verbs do with them."""
+"""Which store holds the runs of some targets, and that of this host: its runs, and what commands do with them."""
 
 from __future__ import annotations
 

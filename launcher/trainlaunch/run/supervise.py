@@ -88,7 +88,7 @@ class Supervisor:
         return self._to_the_last(attempt, self._backend.resume(container))
 
     def _count_from(self, begun: float) -> None:
-        """Let active_deadline count from a time of day: over all attempts, whoever kept the run meanwhile."""
+        """Let active_deadline count from a time of day: over all attempts, whoever supervised it meanwhile."""
         if self._plan.job.active_deadline is not None:
             self._ends_at = time.monotonic() + begun + self._plan.job.active_deadline - time.time()
 

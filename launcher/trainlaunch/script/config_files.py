@@ -39,7 +39,7 @@ Tree: TypeAlias = "Mapping[str, Tree | Leaf]"
 class Config:
     """A part of a configuration: `path` is its key from the top, dotted.
 
-    `overrides`: the command line may state KEY=VALUE for what is in it. `option` names the file instead of its default.
+    `overrides`: the command line may set KEY=VALUE for what is in it. `option` names the file instead of its default.
     """
 
     tree: Tree = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The DataLoaders that a script makes, with what each call states, and the name that it is assigned to."""
+"""The DataLoaders that a script makes, with what each call sets, and the name that it is assigned to."""
 
 from __future__ import annotations
 

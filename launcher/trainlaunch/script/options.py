@@ -155,7 +155,7 @@ def token_options(facts: ScriptFacts, *, workers_certain: bool) -> dict[str, lis
     """Return the options that take each token, by token.
 
     The batch size is that of the loader whose values the tokens have; it needs a default, which the job file then
-    states. `workers_certain`: no plan gives 0 workers, so that a prefetch factor can't be refused by torch.
+    sets. `workers_certain`: no plan gives 0 workers, so that a prefetch factor can't be refused by torch.
     """
     chosen = {
         "num_workers": _of_loaders(facts, "num_workers", facts.loaders),

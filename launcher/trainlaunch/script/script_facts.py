@@ -39,9 +39,9 @@ class Option:
 class Value:
     """One setting: a `known` literal, an `option` of the script, `auto` (read from our variable), a `variable` whose
     name is `text` and whose default is `literal`, or `unknown` text; an `override` is a key, `text`, of a configuration
-    that the command may state, and a `config` a part of one.
+    that the command may set, and a `config` a part of one.
 
-    `place` is where a configuration file states it, `given_by` the option that may name another file.
+    `place` is where a configuration file sets it, `given_by` the option that may name another file.
     """
 
     kind: str

@@ -165,7 +165,7 @@ def _files(roots: Iterable[Path], name: str) -> Iterator[Path]:
 
 
 def literal(node: ast.expr) -> object:
-    """Return the value that an expression states; None where it sets none."""
+    """Return the value that an expression sets; None where it sets none."""
     try:
         value: object = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

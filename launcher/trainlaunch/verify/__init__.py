@@ -1,4 +1,4 @@
-"""Reads a final text back and compares it with the plan: nothing is written that says anything else (laws 2 and 8)."""
+"""Reads a rendered file back and compares it with the plan: nothing that differs is written (laws 2 and 8)."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _is_list_of_mappings(node: Node) -> bool:
     return isinstance(node, Sequence) and all(isinstance(each, YamlMapping) for each in node.items)
 
 
-# Renderings write these in full, so that no reader can take them for something else.
+# Rendered files have these in full, so that no reader can take them for something else.
 _LONG_FORM = {
     **dict.fromkeys(("shm_size", "mem_limit", "cpus"), _is_string),
     **dict.fromkeys(("environment", "labels"), _is_mapping_of_strings),

@@ -1,4 +1,4 @@
-"""Documents of a patched text, whatever their values are, and the containers that a patch adds beside the job's.
+"""Documents of a patched file, whatever their values are, and the containers that a patch adds beside the job's.
 
 Those train nothing, and each needs a memory limit of its own.
 """
@@ -34,7 +34,7 @@ _LISTS = ("containers", "initContainers")
 
 
 def without_sidecars(bare: str, text: str) -> str:
-    """Return a patched text without the containers that `bare` doesn't have; any text without pods as it is."""
+    """Return a patched file without the containers that `bare` doesn't have; any text without pods as it is."""
     documents, ours = documents_of(text), _names(bare)
     changed = False
     for pod in pods_of(documents):
@@ -56,7 +56,7 @@ def only_service(text: str, name: str) -> str | None:
 
 
 def unlimited(bare: str, text: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the names of added containers without a memory limit, with what they state in its place.
+    """Yield the names of added containers without a memory limit, with what they set in its place.
 
     One is enough to take the pod's own limit away, and to the kernel a limit of 0 is none.
     """

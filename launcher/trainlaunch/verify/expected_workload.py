@@ -1,4 +1,4 @@
-"""What a final text must say: the plan as a Workload, without any template, quoting or escaping.
+"""What a rendered file must say: the plan as a Workload, without any template, quoting or escaping.
 
 And a Workload as plain values, by the names that messages have for them: what two readings are compared by.
 """

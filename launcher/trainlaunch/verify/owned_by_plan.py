@@ -1,4 +1,4 @@
-"""What of a final text the plan owns: where a patch may add, where it may not, and the field to use instead."""
+"""What of a rendered file the plan owns: where a patch may add, where it may not, and the field to use instead."""
 
 from __future__ import annotations
 

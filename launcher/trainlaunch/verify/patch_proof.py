@@ -1,4 +1,4 @@
-"""Proves a patched text: it is the unpatched one and the patch, and the patch changes nothing that the plan decided."""
+"""Proves a patched file: it is the unpatched one and the patch, and the patch changes nothing that the plan decided."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _threads(plan: LaunchPlan) -> frozenset[str]:
 
 
 def _changes(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> dict[str, Change]:
-    """Return what a patched text changes of the plan, by what it is called."""
+    """Return what a patched file changes of the plan, by what it is called."""
     try:
         return dict((*_added(plan, bare, text, base), *_reread_changes(plan, bare, text, base)))
     except Exception as cause:  # whatever a patch makes a reader raise, nobody can tell what it starts

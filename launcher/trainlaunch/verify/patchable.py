@@ -1,7 +1,7 @@
 """What a patch may bring into a text at all: a list for each target, and an error for anything else.
 
-The documents, their kinds and names stay the rendering's own, the training containers stay where they are, once each;
-and a key that a rendering doesn't have is on a list here, or no patch adds it. So a new field of an API that would undo
+Documents, kinds and names stay those of the rendered file, the training containers stay where they are, once each;
+and a key that no rendered file has is on a list here, or no patch adds it. So a new field of an API that would undo
 what the plan proves is refused until somebody has looked at it.
 """
 
@@ -73,7 +73,7 @@ class Refused(NamedTuple):
 
 
 def refused(target: str, bare: str, text: str, level: str) -> Iterator[tuple[str, Refused]]:
-    """Yield what a patched text has that no patch may bring, by what it is called.
+    """Yield what a patched file has that no patch may bring, by what it is called.
 
     `bare` is the text without the patch, and `level` the job's Pod Security level.
     """

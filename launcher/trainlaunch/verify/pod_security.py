@@ -1,6 +1,6 @@
 """The Pod Security Standards: what a pod's spec says that its level doesn't allow.
 
-Source: kubernetes.io/docs/concepts/security/pod-security-standards. A rendering passes its own level by construction;
+Source: kubernetes.io/docs/concepts/security/pod-security-standards. Rendered files pass their level by construction;
 this judges what a patch makes of it.
 """
 
@@ -117,7 +117,7 @@ def _restricted(pod: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _confined(where: str, context: dict[str, Any], pod: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what a container must state under restricted, or its pod for it, and doesn't."""
+    """Yield what a container must have under restricted, or its pod for it, and doesn't."""
     if context.get("allowPrivilegeEscalation") is not False:
         yield f"{where}.allowPrivilegeEscalation", "not false"
     dropped = mapping(context.get("capabilities")).get("drop") or []

@@ -1,4 +1,4 @@
-"""What a policy says of a patched text: each of its questions, asked of every container, volume and file in it."""
+"""What a policy says of a patched file: each of its questions, asked of every container, volume and file in it."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def object_demands(value: object) -> Iterator[Demand]:
 
 
 def broken_by_parts(policy: Policy, bare: str, text: str, folder: str) -> Iterator[tuple[str, str, str]]:
-    """Yield what of a patched text the policy doesn't allow: its name, what is allowed, and what it is.
+    """Yield what of a patched file the policy doesn't allow: its name, what is allowed, and what it is.
 
     `bare` is the text without the patch: what that takes is the job's, and its plan has been asked about it already.
     Relative paths are seen from `folder`.

@@ -1,1 +1,1 @@
-"""What arguments verbs take, and what they mean."""
+"""What arguments commands take, and what they mean."""

@@ -1,4 +1,4 @@
-"""What several verbs share: the job argument, its options and the plan that they give, and files that arguments name.
+"""What several commands share: the job argument, its options and the plan that they give, and files named by arguments.
 
 A named file is opened without waiting for what may never come.
 """
@@ -32,7 +32,7 @@ from trainlaunch.units import human_size
 CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 an internal error, 130 interrupted"
 
 
-POLICY_ARGUMENTS = (  # of every verb that reads a job file
+POLICY_ARGUMENTS = (  # of every command that reads a job file
     argument(
         "--policy",
         type=Path,
@@ -70,9 +70,9 @@ def target_name(typed: str) -> str:
 
 
 def job_arguments(*, targets: Sequence[str] = (), several: bool = False, usual: bool = False) -> tuple[Argument, ...]:
-    """Return the job file, or with `several` files and folders, and the options of every verb that plans it.
+    """Return the job file, or with `several` files and folders, and the options of every command that plans it.
 
-    `targets` are all that --target takes, for a verb that takes more than those that run a job. `usual`: without a job
+    `targets` are what --target takes, for a command that takes more than the targets of `up`. `usual`: without a job
     it is the one of this folder.
     """
     job = argument("job", metavar="JOB", help="the job file, like job.yaml")
@@ -120,7 +120,7 @@ def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:
     """Return the job that the arguments name, for `target` or their own. Raises JobFileRejected."""
     from trainlaunch.policy import read_job
 
-    kind = getattr(args, "kind", None)  # of the verbs that have the option
+    kind = getattr(args, "kind", None)  # of the commands that have the option
     sets = [*args.sets, f"kubernetes.kind={kind}"] if kind else args.sets
     return read_job(Path(args.job), target=target or args.target, sets=sets, policy=args.policy, reach=reach_of(args))
 

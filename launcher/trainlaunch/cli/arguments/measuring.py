@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def measuring_arguments(what_runs: str, *own: Argument) -> tuple[Argument | ArgumentGroup, ...]:
-    """Return the arguments of both verbs; a verb's own stand in the group that tells `what_runs`."""
+    """Return the arguments of both commands; each command's own stand in the group that tells `what_runs`."""
     write = argument(
         "--write", action="store_true", help="keep the result in the lock beside the job file, where plan and up use it"
     )

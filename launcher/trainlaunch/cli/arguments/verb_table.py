@@ -1,4 +1,4 @@
-"""The verbs, which of them are more than a module of their own name, and how their modules state arguments."""
+"""The commands, which of them are more than a module of their own name, and how their modules declare arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import argparse
 
-# Verbs as help shows them, in groups: verb → summary. The module is cli/verbs/VERB.py; it has USAGE and run.
+# Commands as help shows them, in groups: name → summary. The module is `cli/verbs/NAME.py`; it has USAGE and run.
 VERB_GROUPS = {
     "start here": {
         "run": "run a command with the right sizes and no job file; its terminal, signals and exit code are its own",
@@ -44,7 +44,7 @@ VERB_GROUPS = {
     },
 }
 VERBS = {verb: summary for group in VERB_GROUPS.values() for verb, summary in group.items()}
-# What other programs call what a verb here does: nothing of it is run.
+# What other programs call what a command here does: nothing of it is run.
 OTHERS_VERBS = {
     "start": "up JOB",
     "create": "up JOB",
@@ -65,14 +65,14 @@ OTHERS_VERBS = {
     "diagnose": "doctor RUN",
     "why": "doctor RUN",
 }
-# Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
+# Commands whose exit code is the job's: anything that stops them before the job has one is 125.
 VERBS_WITH_THE_JOBS_CODE = {"run", "up", "wait", "attach", "shell"}
-# Verbs that run what stands after `--`.
+# Commands that run what stands after `--`.
 VERBS_WITH_A_COMMAND = {"run", "shell"}
 
 
 class Argument(NamedTuple):
-    """One argument of a verb, as argparse takes it: its name or flags, and the rest."""
+    """One argument of a command, as argparse takes it: its name or flags, and the rest."""
 
     names: tuple[str, ...]
     options: dict[str, Any]
@@ -87,7 +87,7 @@ class ArgumentGroup(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """How a verb is typed, and what its help says of that."""
+    """How a command is typed, and what its help says of that."""
 
     examples: tuple[str, ...]
     exit_codes: str
@@ -95,7 +95,7 @@ class Usage(NamedTuple):
 
 
 def argument(*names: str, **options: Any) -> Argument:
-    """Return an argument, stated as for `add_argument`."""
+    """Return an argument, given as for `add_argument`."""
     return Argument(names, options)
 
 

@@ -29,7 +29,7 @@ STARTS = 0.5  # the share of the first batches from which starting workers is wh
 
 
 def max_data_wait(args: argparse.Namespace, plan: LaunchPlan) -> float | None:
-    """Return the share that --max-data-wait states, None without it. Raises UsageError where it can't be judged."""
+    """Return the share that --max-data-wait sets, None without it. Raises UsageError where it can't be judged."""
     typed = args.max_data_wait
     if typed is None:
         return None

@@ -147,7 +147,7 @@ _EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Inter
 
 
 def hints(command: Callable[[str], str], line: Callable[[str], None]) -> None:
-    """Print how to follow a job that was left alone and how to end it; `command` gives a verb's command line."""
+    """Print how to follow a job that was left alone and how to end it; `command` gives the line to type."""
     line(f"follow it: {command('logs -f')}")
     line(f"end it:    {command('down')}")
 

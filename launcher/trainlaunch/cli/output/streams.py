@@ -116,7 +116,7 @@ class Streams(NamedTuple):
     def say(self, text: str) -> None:
         """Write one line to stderr; what is not Visible yet is made so.
 
-        Where stderr takes no more, what we say goes nowhere: it ends no verb, and changes no exit code.
+        Where stderr takes no more, what we say goes nowhere: it ends no command, and changes no exit code.
         """
         with contextlib.suppress(OSError):
             self.err.write(fitted(text, self.err) + "\n")

@@ -1,1 +1,1 @@
-"""The verbs, a module each, which has USAGE and run."""
+"""The commands, a module each, which has USAGE and run."""

@@ -1,4 +1,4 @@
-"""`trainlaunch completion`: the completion scripts of bash, zsh and fish, written from the verbs' own parsers."""
+"""`trainlaunch completion`: the completion scripts of bash, zsh and fish, written from the commands' own parsers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLDER = "DIR"
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a verb; `flags` is empty for a positional one.
+    """One argument of a command; `flags` is empty for a positional one.
 
     Its value is one of `words`, or a file with one of `endings` (`` takes any file), or a folder, or free text; where
     it may be a run, what `ps --output names` lists too.
@@ -39,7 +39,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb with its arguments, `--help` included."""
+    """One command with its arguments, `--help` included."""
 
     name: str
     summary: str
@@ -57,7 +57,7 @@ class Verb:
 
 
 def verbs() -> Iterator[Verb]:
-    """Yield each verb as its own parser has it."""
+    """Yield each command as its own parser has it."""
     for name, summary in VERBS.items():
         parser = argparse.ArgumentParser()
         add_arguments(parser, importlib.import_module(f"trainlaunch.cli.verbs.{name}").USAGE.arguments)

@@ -130,7 +130,7 @@ def _shutdown_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _policy_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the policies and what they give; what one caps says so in its own row."""
+    """Yield the policies and what they give; a value that a policy limits says so in its own row."""
     policy = plan.job.policy
     if policy is None:
         return
@@ -144,7 +144,7 @@ def _policy_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _place(plan: LaunchPlan, given: PolicyValue) -> str:
-    """Return where a given value stands: its origin, or the file that added it to a list that the job states."""
+    """Return where a given value stands: its origin, or the file that added it to a list that the job sets."""
     origin = plan.job.origin(given.field)
     return str(origin) if origin.kind in {"policy", "profile"} else f"{given.file} (added to {origin})"
 

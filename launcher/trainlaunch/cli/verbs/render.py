@@ -115,7 +115,7 @@ def _write(args: argparse.Namespace, files: dict[str, str], streams: Streams) ->
 
 
 def _keep_kustomizations(folders: Iterable[Path], streams: Streams) -> None:
-    """Write the kustomization.yaml of folders with renderings for Kubernetes. Raises UsageError for an alien one."""
+    """Write the kustomization.yaml of directories with Kubernetes manifests. Raises UsageError for a foreign one."""
     from trainlaunch.render.kubernetes import KUSTOMIZATION, is_own_kustomization, kustomization_text, resources_in
 
     for folder in sorted(folders):
@@ -169,7 +169,7 @@ _EVERY = 50  # jobs between two numbers on a terminal
 
 
 def render_many(args: argparse.Namespace, streams: Streams) -> int:
-    """Write the rendering of each job; what one can't have stops no other, and is an exit code of 1 at the end."""
+    """Write the rendered file of each job; an error in one stops no other, and makes the exit code 1 at the end."""
     _refuse_options(args)
     jobs = _jobs(args)
     counts: Counter[str] = Counter()

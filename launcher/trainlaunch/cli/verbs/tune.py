@@ -250,7 +250,7 @@ def _advice(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace) -> Iter
 
 
 def _stated(job: JobSpec, workers: int) -> Iterator[tuple[str, Origin]]:
-    """Yield what the job states itself of what the lock has for the loader that trains, each with its place."""
+    """Yield what the job sets itself of what the lock has for the loader that trains, each with its place."""
     trains = job.data_loader.loaders[0]
     for field in ("num_workers", "prefetch_factor") if workers else ("num_workers",):
         if states(job, trains, field):

@@ -76,7 +76,7 @@ def larger_shm(evidence: Evidence) -> str:
 
 
 def _to_state(planned: Planned) -> str:
-    """Return what to state of the job so that the plan is large enough."""
+    """Return what to set in the job file so that the plan is large enough."""
     if planned.unsized:
         return "set data_loader.sample so that trainlaunch computes it"
     if planned.need is None:

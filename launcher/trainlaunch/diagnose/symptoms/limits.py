@@ -112,7 +112,7 @@ _UCX = LogPattern("Error", r"\bulimit -l\b|RLIMIT_MEMLOCK")
 
 
 def _memlock(case: Case) -> Told | None:
-    """Match ENOMEM of verbs that register memory."""
+    """Match ENOMEM of RDMA `verbs` that register memory."""
     hit = case.first(_REG, _UCX)
     if hit is None:
         return None

@@ -1,4 +1,4 @@
-"""Segments and semaphores of /dev/shm that are missing, left over, forbidden or gone."""
+"""Segments and semaphores of /dev/shm that are missing, stale, forbidden or gone."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _go_float(value: float) -> str:
 
 
 def known(value: T, node: Node) -> Known[T]:
-    """Return a value that a node states."""
+    """Return a value that a node sets."""
     return Known(value, node.raw, node)
 
 

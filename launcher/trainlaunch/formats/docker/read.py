@@ -22,7 +22,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     table.DURATION: engine_seconds,
     table.GPUS: gpu_request,
 }
-# Fields that a line leaves to what can't be read of it, where nothing else states them.
+# Fields that a line leaves to what can't be read of it, where nothing else sets them.
 _ONE = frozenset(each.field for each in FLAGS.values() if each.field and each.form not in REPEATED) - {"health_times"}
 _NAMED = ("env", "label", "ulimit")
 Flags = Mapping[str, Sequence[ParsedFlag]]
@@ -33,7 +33,7 @@ def read_docker_run(text: str, file: str) -> tuple[Workload, ...]:
 
     `rest` has `command`, the words up to `run`; each flag `--NAME` without a field of its own; `refused --NAME`, what
     docker would refuse; `--NAME twice`; `commands before` and `commands after`; and `unclear`, words of which only a
-    shell could say what they are. What is set nowhere is then Unknown, since one of those may state it.
+    shell could say what they are. What is set nowhere is then Unknown, since one of those may set it.
     """
     source = PlacedText(text, file)
     return tuple(workload_of(line, source, number) for number, line in enumerate(run_lines(text)))
@@ -76,7 +76,7 @@ def workload_of(line: Line, source: PlacedText, number: int = 0) -> Workload:
 
 
 def _single(flags: Flags, source: PlacedText) -> dict[str, Any]:
-    """Return the fields that one flag each states; of several the last holds."""
+    """Return the fields that one flag each sets; of several the last holds."""
     found: dict[str, Any] = {}
     times: dict[str, Known[int] | Unknown] = {}
     for name, given in flags.items():
@@ -189,7 +189,7 @@ def _is_refused(given: ParsedFlag, source: PlacedText) -> bool:
 
 
 def _named_twice(flags: Flags) -> Iterator[str]:
-    """Yield each variable, label and limit that two flags state: docker takes the last and says nothing."""
+    """Yield each variable, label and limit that two flags set: docker takes the last and says nothing."""
     for flag in _NAMED:
         names = [(each.value or "").partition("=")[0] for each in flags.get(flag, ())]
         yield from (f"--{flag} {name}" for name in dict.fromkeys(names) if names.count(name) > 1)

@@ -15,7 +15,7 @@ _DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)(\))?)")  # a reference that nothing c
 
 
 class ContainerEnvironment(NamedTuple):
-    """Variables by name: `values` that the text states, and the `secrets` whose values come from a source of theirs.
+    """Variables by name: `values` that the text sets, and the `secrets` whose values come from a source of theirs.
 
     Of a variable that stands twice the last entry counts; `others` has the one before it, by `NAME twice`, and what is
     no variable. `open`: a ConfigMap or Secret may bring more of them. `refused` are values that Kubernetes refuses.
@@ -28,13 +28,13 @@ class ContainerEnvironment(NamedTuple):
     refused: dict[str, str]
 
     def expand(self, text: str) -> str | None:
-        """Return a text as the kubelet passes it on; None where it refers to a value that the text doesn't state."""
+        """Return a text as the kubelet passes it on; None where it refers to a value that the text doesn't set."""
         if "$" not in text:
             return text
         return None if any(self._undecided(name) for name in references(text)) else self.static(text)
 
     def static(self, text: str) -> str:
-        """Return a probe's text as the kubelet passes it on: it has the stated variables alone."""
+        """Return a probe's text as the kubelet passes it on: it has the variables of the container alone."""
         if "$" not in text:
             return text
         known = {name: value.value for name, value in self.values.items() if isinstance(value, Known)}

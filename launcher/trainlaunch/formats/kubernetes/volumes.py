@@ -35,7 +35,7 @@ MISSING = "missing"  # the type of a mount whose volume the pod doesn't have
 class Volume(NamedTuple):
     """One volume: `type`, `source`, `size` and `options` as a MountPoint has them, `span` is where it says so.
 
-    `read_only` is a claim's own word. `key` is the one key of a Secret that is a file called `value`, which its owner
+    `read_only` is of a PVC alone. `key` is the one key of a Secret that is a file called `value`, which its owner
     and the pod's group may read. `place` is its index in the pod's list.
     """
 
@@ -61,7 +61,7 @@ def read_volumes(listed: Sequence, *, final: bool) -> dict[str, Volume]:
 
 
 def claims(node: Node | None, *, final: bool) -> dict[str, Volume]:
-    """Return what `volumeClaimTemplates` gives the pods below it, by name: a claim, whatever else an item says."""
+    """Return what `volumeClaimTemplates` gives the pods below it, by name: a PVC, whatever else an item says."""
     found: dict[str, Volume] = {}
     for each in node.items if isinstance(node, Sequence) else ():
         name = Fields(each, final=final).within("metadata").pop_str("name")

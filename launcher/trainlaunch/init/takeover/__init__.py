@@ -39,7 +39,7 @@ def take_over(data: bytes, name: str, *, pick: str | None, folder: Path, stated:
     """Return the job file of one container of a text, the one called `pick` of several.
 
     `name` is the text's path, `-` for stdin; `folder` is where the job file will lie. `stated` are what the caller
-    states, by the names of `init`'s flags, and win. Raises JobFileRejected where the text can't be read, or can't
+    sets, by the names of `init`'s flags, and win. Raises JobFileRejected where the text can't be read, or can't
     become a job.
     """
     found = choose(data, name, pick)
@@ -105,7 +105,7 @@ def _list_groups(draft: JobDraft, found: ChosenContainer) -> None:
 
 
 def _take_own(draft: JobDraft, found: ChosenContainer, own: Workload, plan: Wrapped) -> None:
-    """State what a rendering of ours says, in the fields that it was rendered from."""
+    """Set what a rendered file of ours says, in the fields that it was rendered from."""
     written = found.written
     rendered.take_rendered(draft, own, plan, found.file.text)
     if draft.record.has_kinds:
@@ -122,7 +122,7 @@ def _without_guards(rest: Mapping[str, object]) -> dict[str, object]:
 
 
 def _give_back(draft: JobDraft, own: Workload, plan: Wrapped) -> None:
-    """State the DataLoaders whose plan says the same as the rendered file; the nearest where none does."""
+    """Set the DataLoaders whose plan says the same as the rendered file; the nearest where none does."""
     best: tuple[int, loader_guesses.Guess] | None = None
     for guess in loader_guesses.guesses(plan, rendered.planned(own)):
         tried = draft._replace(fields={**draft.fields, "data_loader": guess.data_loader, "shm_extra": guess.shm_extra})
@@ -171,7 +171,7 @@ def _different(own: Workload, plan: Wrapped, made: LaunchPlan) -> list[str]:
     return [*differ, *changed]
 
 
-# Numbers that rendered files of one format state and those of another have elsewhere.
+# Numbers that rendered files of one format set and those of another have elsewhere.
 _OF_A_FORMAT = frozenset({"signal", "signals", "script", "home", "nodes", "restarts", "planned", "records"}) | {
     "inject",
     "stall",

@@ -38,7 +38,7 @@ from trainlaunch.yamltree.tolerant import Node
 _FIX = "name a file with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
 _IMAGE_READERS = ("apptainer", "singularity", "enroot")  # programs that start images of their own
 _STARTING = {"exec", "run", "shell", "start", "instance", "batch"}
-# Kinds of which nothing is taken over: what the text is, and what to do in its place.
+# Kinds of which nothing is converted: what the text is, and what to do in its place.
 REFUSED = {
     DOCKERFILE: ("a Dockerfile, which builds an image and starts none", "name the file that starts the image"),
     SAGEMAKER: (
@@ -121,7 +121,7 @@ def _read(data: bytes, name: str) -> SourceText:
 
 
 def _refuse_text_of_others(text: str, name: str) -> None:
-    """Raise JobFileRejected for a rendering that another tool runs: it holds the job in pieces of that tool's own."""
+    """Raise JobFileRejected for a rendered file that another tool runs: it has the job in that tool's own pieces."""
     try:
         header = read_header(text)
     except ValueError:  # somebody changed it, or put several into one file

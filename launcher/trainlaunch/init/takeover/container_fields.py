@@ -42,7 +42,7 @@ _OF_SHM = {
 
 
 def take_container(draft: JobDraft, workload: Workload) -> None:
-    """State all that a Workload says beside its process."""
+    """Set all that a Workload says beside its process."""
     _take_name(draft, workload)
     _take_image(draft, workload)
     _take_plain(draft, workload)
@@ -80,7 +80,7 @@ def _take_image(draft: JobDraft, workload: Workload) -> None:
 
 
 def _take_plain(draft: JobDraft, workload: Workload) -> None:
-    """State the fields that are one word, and say which a variable decides."""
+    """Set the fields that are one word, and say which a variable decides."""
     values: Mapping[str, Value[str]] = {
         "working_dir": workload.working_dir,
         "user": workload.user,
@@ -128,7 +128,7 @@ def _undecided(draft: JobDraft, field: str, value: Unknown) -> None:
 
 
 def _take_env(draft: JobDraft, workload: Workload) -> None:
-    """State variables; what a variable of the shell decides, and what is called a secret, as a secret's source."""
+    """Set variables; what a variable of the shell decides, and what is called a secret, as a secret's source."""
     texts: dict[str, Value[str]] = {}
     for name, written in workload.env.items():
         source = _ONE_VARIABLE.fullmatch(written.text) if isinstance(written, Unknown) else None
@@ -174,7 +174,7 @@ def _take_limits(draft: JobDraft, workload: Workload) -> None:
 
 
 def take_gpus(draft: JobDraft, workload: Workload) -> None:
-    """State the GPUs, by NVIDIA's count, ids or all, or as AMD's device nodes."""
+    """Set the GPUs, by NVIDIA's count, ids or all, or as AMD's device nodes."""
     gpus = workload.gpus
     if isinstance(gpus, Unknown):
         _undecided(draft, "resources.gpus", gpus)
@@ -216,7 +216,7 @@ def _take_amd(draft: JobDraft, nodes: tuple[str, ...]) -> None:
 
 
 def _take_extended(draft: JobDraft, workload: Workload) -> None:
-    """State a cluster's other resources by their names."""
+    """Set a cluster's other resources by their names."""
     for name, count in workload.devices.items():
         if name == "nodes":
             continue
@@ -229,7 +229,7 @@ def _take_extended(draft: JobDraft, workload: Workload) -> None:
 
 
 def take_shm(draft: JobDraft, shm: ShmSetting, workload: Workload) -> None:
-    """State /dev/shm where the text gives it a size of its own; else the plan sizes it."""
+    """Set /dev/shm where the text gives it a size of its own; else the plan sizes it."""
     if shm.kind in (of.SIZE, of.TMPFS) and isinstance(shm.size, Known) and shm.size.value > 0:
         draft.set("shm_size", size(shm.size.value))
         return
@@ -255,7 +255,7 @@ def take_shm(draft: JobDraft, shm: ShmSetting, workload: Workload) -> None:
 
 
 def take_process(draft: JobDraft, written: SourceContainer) -> None:
-    """State command and image_entrypoint, and the workers that the command itself states."""
+    """Set command and image_entrypoint, and the workers that the command itself sets."""
     workload = written.workload
     entrypoint, command = workload.entrypoint, workload.command
     for each in (entrypoint, command):

@@ -55,7 +55,7 @@ _CARRIED = frozenset({
 
 
 def without_unclear(workload: Workload) -> Workload:
-    """Return a line's container without the values that only an unclear word may state; `rest` still names the word."""
+    """Return a line's container without the values that only an unclear word may set; `rest` still names the word."""
     words = workload.rest.get("unclear")
     texts = set(words) if isinstance(words, tuple) else set()
     fields = [name for name, each in workload._asdict().items() if isinstance(each, Unknown) and each.text in texts]

@@ -31,7 +31,7 @@ class JobDraft(NamedTuple):
     """Fields of a job file by their names, comments by field, and a warning for each part that is not in them.
 
     `folder` is where the text's relative paths begin, as the job file will name it; `target` writes the text's format.
-    `file` is the name of the text, `here` its folder's path on this host, `kept` are fields that the caller states.
+    `file` is the name of the text, `here` its folder's path on this host, `kept` are fields that the caller gives.
     """
 
     file: str
@@ -49,7 +49,7 @@ class JobDraft(NamedTuple):
         return TARGETS[self.target]
 
     def set(self, field: str, value: Any, comment: str = "") -> None:
-        """State a field, with a comment for what is assumed in it. Its name is dotted: `resources.cpus`."""
+        """Set a field, with a comment for what is assumed in it. Its name is dotted: `resources.cpus`."""
         *outer, last = field.split(".")
         block = self.fields
         for each in outer:
@@ -64,7 +64,7 @@ class JobDraft(NamedTuple):
         self.comments[block] = f"{self.comments[block]} {text}" if block in self.comments else text
 
     def leave_open(self, field: str, text: str) -> None:
-        """Leave out what the text doesn't state: the plan of the job file stops there until somebody writes it."""
+        """Leave out what the text doesn't set: the plan of the job file stops there until somebody writes it."""
         self.fields.pop(field, None)
         self.comments[field] = text
 

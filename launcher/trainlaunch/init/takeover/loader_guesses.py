@@ -26,7 +26,7 @@ class Guess(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The plan's numbers of one rank, in bytes; `stated` are the workers of the loader that states most."""
+    """The plan's numbers of one rank, in bytes; `stated` are the workers of the loader that sets most."""
 
     ranks: int
     workers: int
@@ -121,7 +121,7 @@ def _unsized(known: _Known) -> Iterator[Guess]:
 
 
 def _stated(known: _Known) -> Iterator[Guess]:
-    """Yield loaders that all state their workers, each with the same batch; what is left over has another owner."""
+    """Yield loaders that all set their workers, each with the same batch; the rest of the size has another owner."""
     if not known.alive:
         yield Guess({"num_workers": 0}, _extra(known.need))
         return
@@ -158,7 +158,7 @@ def _automatic(plan: Wrapped, known: _Known) -> Iterator[Guess]:
 
 
 def _together(plan: Wrapped, known: _Known) -> Iterator[Guess]:
-    """Yield automatic loaders that are alive with each other, and beside one that states its workers."""
+    """Yield automatic loaders that are alive with each other, and beside one that sets its workers."""
     (slope, rest), *others = plan.lines("first")
     every = plan.lines("every")
     if others or len(every) != 1:
@@ -195,7 +195,7 @@ def _same_but_for_units(known: _Known, units: int, count: int, tensors: int, hel
 
 
 def _named(stated: dict[str, Any]) -> dict[str, Any]:
-    """Return loaders that state their workers, each with all of its own fields."""
+    """Return loaders that set their workers, each with all of its own fields."""
     inner = stated.get("loaders") or {"": {}}
     common = {key: value for key, value in stated.items() if key != "loaders"}
     return {f"stated-{at}": {**common, **own} for at, own in enumerate(inner.values(), start=1)}

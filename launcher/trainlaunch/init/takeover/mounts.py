@@ -26,7 +26,7 @@ _VARIABLE = re.compile(r"[A-Za-z_]\w*")
 
 
 def take_mounts(draft: JobDraft, mounts: tuple[MountPoint, ...]) -> None:
-    """State mounts, and secrets for what stands where a job's secrets do; /dev/shm is shm_size's."""
+    """Set mounts, and secrets for what stands where a job's secrets do; /dev/shm is shm_size's."""
     taken: list[dict[str, Any]] = []
     for mount in mounts:
         target = mount.target
@@ -42,7 +42,7 @@ def take_mounts(draft: JobDraft, mounts: tuple[MountPoint, ...]) -> None:
 
 
 def _as_secret(draft: JobDraft, mount: MountPoint, target: str) -> bool:
-    """Return whether a mount is a secret as a file, and state it then."""
+    """Return whether a mount is a secret as a file; add the secret where it is one."""
     folder, name = posixpath.split(target)
     source = mount.source
     if mount.type != "secret" and folder != SECRETS_FOLDER:

@@ -10,7 +10,7 @@ from trainlaunch.rules.sources.programs import Argv
 def take_owners(draft: JobDraft, commands: tuple[Argv, ...]) -> None:
     """Name them, each by its own law; a server of vLLM has no DataLoader.
 
-    Ray's store follows the memory limit, and a size that the text states limits it.
+    Ray's store follows the memory limit, and a size that the text sets limits it.
     """
     serves = any(map(is_vllm, commands))
     follows = bool(draft.fields.get("resources", {}).get("memory")) and "shm_size" not in draft.fields

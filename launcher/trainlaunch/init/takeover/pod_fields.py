@@ -1,4 +1,4 @@
-"""What only a Kubernetes object says of a job, taken over into the fields of `kubernetes`, from ours and others'."""
+"""What only a Kubernetes object says of a job, converted to the fields of `kubernetes`, from ours and others'."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _DEFAULT_ID = 1000
 
 
 def take_pod(draft: JobDraft, written: SourceContainer) -> None:
-    """State the fields of `kubernetes`, the attempts, and what Kubernetes demands and the text leaves out."""
+    """Set the fields of `kubernetes`, the attempts, and what Kubernetes demands and the text leaves out."""
     workload = written.workload
     rest = dict(workload.rest)
     draft.set("target", word("kubernetes"))
@@ -115,7 +115,7 @@ def _take_as_they_are(draft: JobDraft, pod: MappingNode | None) -> None:
 
 
 def _take_flags(draft: JobDraft, rest: Mapping[str, object]) -> None:
-    """State what the pod's security context and network are in a job's words."""
+    """Set what the pod's security context and network are in a job's words."""
     context = {
         key: rest.get(f"pod.securityContext.{key}", rest.get(f"container.securityContext.{key}"))
         for key in ("runAsNonRoot", "seccompProfile.type", "fsGroup", "allowPrivilegeEscalation")
@@ -161,7 +161,7 @@ def _last(rest: Mapping[str, object], name: str) -> object:
 
 
 def _take_annotations(draft: JobDraft, rest: Mapping[str, object]) -> None:
-    """State the object's annotations for all its parts, and those that its pods alone have."""
+    """Set the object's annotations for all its parts, and those that its pods alone have."""
     for key, value in rest.items():
         before, marked, name = key.partition("metadata.annotations.")
         if not marked or name.startswith((KUBERNETES_LABEL_PREFIX, "kubectl.kubernetes.io/")):
@@ -173,7 +173,7 @@ def _take_annotations(draft: JobDraft, rest: Mapping[str, object]) -> None:
 
 
 def _take_demands(draft: JobDraft, workload: Workload) -> None:
-    """State what every rendered file for Kubernetes needs: a limit of CPUs and of memory."""
+    """Set what every rendered file for Kubernetes needs: a limit of CPUs and of memory."""
     resources: dict[str, Any] = draft.fields.setdefault("resources", {})
     for name, value, what in (("cpus", word("4"), "CPUs"), ("memory", size(16 * GIB), "memory")):
         if name not in resources:
@@ -205,7 +205,7 @@ def _tell_rest(draft: JobDraft, workload: Workload, rest: Mapping[str, object]) 
 
 
 def take_own_pod(draft: JobDraft, written: SourceContainer, plan: Wrapped) -> None:
-    """State what a rendered file for Kubernetes says beside its container."""
+    """Set what a rendered file for Kubernetes says beside its container."""
     workload = written.workload
     kind = next((each for each in KINDS.values() if each.name == workload.rest.get("kind")), None)
     notes = list(draft.notes)
@@ -268,7 +268,7 @@ def _drop_tolerations(draft: JobDraft, own: dict[str, Any]) -> None:
 
 
 def _take_exit_codes(draft: JobDraft, rest: Mapping[str, object]) -> None:
-    """State restart.on_exit_codes where a rule ends the job after every other code."""
+    """Set restart.on_exit_codes where a rule ends the job after every other code."""
     ends = [
         key.rpartition(".")[0]
         for key, value in rest.items()

@@ -76,7 +76,7 @@ def _is_int(text: str) -> bool:
 
 
 def wrapped(workload: Workload) -> Wrapped | None:
-    """Return the process of a container that a rendering of ours starts; None for any other."""
+    """Return the process of a container that a rendered file of ours starts; None for any other."""
     entrypoint, command = workload.entrypoint, workload.command
     words = (
         *(entrypoint.value if isinstance(entrypoint, Known) else ()),

@@ -1,4 +1,4 @@
-"""A rendering of ours, taken back to the job: its process without the preflight, its fields without what all get."""
+"""A rendered file of ours, converted back to the job: process without preflight, fields without what all get."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _relative(source: str, text: str, folder: Path) -> str:
 
 
 def take_rendered(draft: JobDraft, workload: Workload, plan: Wrapped, text: str) -> None:
-    """State what a rendered file's container says; what the plan itself adds is left out."""
+    """Set what a rendered file's container says; what the plan itself adds is left out."""
     take_container(draft, _bare(draft, workload, plan))
     draft.set("name", word(plan.numbers.get("name", "")) or draft.fields["name"])
     draft.comments.pop("name", None)

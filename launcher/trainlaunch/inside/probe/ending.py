@@ -48,7 +48,7 @@ class Settings(NamedTuple):
 
 
 def read_settings() -> Settings:
-    """Return the settings of this process; what isn't stated has its default."""
+    """Return the settings of this process; what isn't set has its default."""
     stated = json.loads(os.environ.get(VARIABLE) or "{}")
     return Settings(**{name: stated[name] for name in Settings._fields if name in stated})
 

@@ -11,7 +11,7 @@ from typing import Any
 from trainlaunch.inside.process import say
 from trainlaunch.inside.tune.task import Setting
 
-_OWN_LOOP = ("lightning", "pytorch_lightning", "transformers.trainer")  # they keep iterators of their own, and state
+_OWN_LOOP = ("lightning", "pytorch_lightning", "transformers.trainer")  # they keep iterators of their own, with state
 
 
 def reason_against(loader: Any) -> str:

@@ -109,7 +109,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _needed(*names: str) -> dict[str, Any]:
-    """Return that one of these is set, unless an override states one: the file may be for that target alone."""
+    """Return that one of these is set, unless an override sets one: the file may be for that target alone."""
     stated = _one_stated(names)
     override = {"type": "object", **stated}
     some = {"anyOf": [{"properties": {each: override}, "required": [each]} for each in TARGETS]}

@@ -45,7 +45,7 @@ class Type(NamedTuple):
 class Field(NamedTuple):
     """One row of the table of fields.
 
-    `default` is the value of an unstated field, None where `shown` says in words what happens then. `example` is
+    `default` is the value of a field that isn't set, None where `shown` says in words what happens then. `example` is
     what to type for a required one.
     `docker`, `compose` and `kubernetes` say where it stands there; `pod_key`, of a field of `kubernetes`, is the key of
     a pod's spec that has its value as it is.

@@ -158,7 +158,7 @@ def _code_once_checked(checked: ValidationContext, path: Path, reach: Reach) -> 
 def stated_target(
     path: Path, *, sets: Sequence[str] = (), layer_of: LayerOf = no_layer, reach: Reach = ITS_OWN
 ) -> tuple[str, Policy | None]:
-    """Return the target that a job file or its policies state, else the default, and what its policies ask.
+    """Return the target that a job file or its policies set, else the default, and what its policies ask.
 
     Nothing else of the file is judged. Raises JobFileRejected where it or a policy can't be read.
     """
@@ -211,7 +211,7 @@ def _read_file(path: Path, reach: Reach, report: Report) -> tuple[MappingNode, d
 
 @functools.lru_cache(maxsize=2)
 def _stated(text: str, path: str) -> tuple[tuple[MappingNode, dict[str, MappingNode]] | None, tuple[Diagnostic, ...]]:
-    """Return what `text` states and what is wrong with it, for all targets; kept, since `check` asks for each."""
+    """Return what `text` sets and what is wrong with it, for all targets; kept, since `check` asks for each."""
     report = Report()
     root = _root(text, path, report)
     if root is None:
@@ -257,7 +257,7 @@ def _target(base: MappingNode, asked: str | None, sets: Sequence[str]) -> str:
 
 
 def _with_early(laid: MappingNode, field: str, sets: Sequence[str]) -> MappingNode:
-    """Return `laid` with what `sets` state for one field; what is wrong with them is said when all are laid on top."""
+    """Return `laid` with what `sets` have for one field; what is wrong with them is said when all are laid on top."""
     return apply_sets(laid, [each for each in sets if each.startswith(f"{field}=")], Report())
 
 
@@ -276,7 +276,7 @@ def _refuse_target(target: str, *, explicit: bool, report: Report) -> None:
 
 
 def check_target(job: ValidationContext) -> None:
-    """Report each stated field that the target does not support."""
+    """Report each field of the job file that the target does not support."""
     if job.target in TEXTS:
         from trainlaunch.job.validation.texts import CHECKS  # few jobs are rendered as one
 

@@ -13,14 +13,14 @@ from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceN
 MAX_DIGITS = 15
 START_METHODS = frozenset({"fork", "spawn", "forkserver"})
 TURNS = frozenset({"together", "in_turn"})
-# What a script may state itself, other than the job's plan.
+# What a script may set itself, other than the job's plan.
 _OWN = frozenset({"num_workers", "prefetch_factor", "persistent_workers"})
 _OPTIONAL = frozenset({"batches_kept", "against_workers", "script"})
 _DEFECT = re.compile(r"[a-z]+(-[a-z]+)*")
 
 
 class NotAsWritten(Exception):
-    """A part is not what its verb writes: `node` is where that shows."""
+    """A part is not what its command writes: `node` is where that shows."""
 
     def __init__(self, node: Node, problem: str) -> None:
         super().__init__(problem)

@@ -39,7 +39,7 @@ def merged(base: MappingNode, over: MappingNode, type_: Type | None = JOB) -> Ma
 
 
 def apply_defaults(laid: MappingNode, defaults: MappingNode, type_: Type | None = JOB) -> MappingNode:
-    """Return `laid` with what only `defaults` state; places and order are those of `laid`, the rest comes after."""
+    """Return `laid` with what only `defaults` set; places and order are those of `laid`, the rest comes after."""
     items = dict(laid.items)
     for name, (key, value) in defaults.items.items():
         inner = child(type_, name)

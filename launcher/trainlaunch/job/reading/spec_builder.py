@@ -1,4 +1,4 @@
-"""Makes the JobSpec from checked values: defaults from the table, and where each stated value came from."""
+"""Makes the JobSpec from checked values: defaults from the table, and where each value that is set came from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Made = TypeVar("Made")
 
 
 class Stated:
-    """The values that a job states; `get` falls back on the table's default."""
+    """The values that a job sets; `get` falls back on the table's default."""
 
     def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
         self.values = values
@@ -38,11 +38,11 @@ class Stated:
         self._defaults = defaults(path)
 
     def get(self, name: str) -> Any:
-        """Return the stated value of a field, else its default."""
+        """Return the value that the job sets for a field, else its default."""
         return self.values[name] if name in self.values else self._defaults[name]
 
     def below(self, name: str) -> Stated:
-        """Return what is set in the mapping `name`; nothing where it is unstated."""
+        """Return what is set in the mapping `name`; nothing where it isn't set."""
         return Stated(self.values.get(name, {}), f"{self._path}.{name}" if self._path else name)
 
 
@@ -144,7 +144,7 @@ def _loader(name: str, values: Mapping[str, Any], gpus: bool) -> LoaderSpec:
 
 
 def origins(root: MappingNode) -> dict[str, Origin]:
-    """Return by dotted path, lists by index, where every stated value below `root` came from."""
+    """Return by dotted path, lists by index, where every value that is set below `root` came from."""
     found: dict[str, Origin] = {}
     _add_origins(found, "", root)
     return found

@@ -9,7 +9,7 @@ from trainlaunch.job.validation.shared import check_shared, nodes_of
 
 
 def check(job: ValidationContext) -> None:
-    """Report each stated field that a Compose file has no key for."""
+    """Report each field of the job file that a Compose file has no key for."""
     check_shared(job, instead=ENGINE_MOUNTS)
     if nodes_of(job) > 1:
         _check_gpus_of_nodes(job, nodes_of(job))

@@ -29,7 +29,7 @@ class ValidationContext(NamedTuple):
         return target_record(self.target)
 
     def value(self, path: str) -> Any:
-        """Return the value of a dotted field, None where it is unstated or can't be read."""
+        """Return the value of a dotted field, None where it isn't set or can't be read."""
         found: Any = self.values
         for name in path.split("."):
             found = found.get(name) if isinstance(found, dict) else None

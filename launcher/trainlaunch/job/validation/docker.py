@@ -8,7 +8,7 @@ from trainlaunch.job.validation.shared import check_one_node, check_shared
 
 
 def check(job: ValidationContext) -> None:
-    """Report each stated field that `docker run` has no option for, and flags of the job that undo its own."""
+    """Report each field of the job file that `docker run` has no option for, and flags of the job that undo its own."""
     check_shared(job, instead=ENGINE_MOUNTS)
     check_one_node(job)
     check_engine(job)

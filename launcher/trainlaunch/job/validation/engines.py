@@ -16,7 +16,7 @@ _CSV = "docker reads mounts as CSV, which drops carriage returns"
 
 
 def check_engine(job: ValidationContext) -> None:
-    """Report each stated field that an engine does not support."""
+    """Report each field of the job file that an engine does not support."""
     name = job.value("name")
     if name is not None and len(name) < MIN_CONTAINER_NAME_LENGTH:
         cannot(job, "name", f"container names of one character (name {name})", fix=f"write {name}-job")
@@ -26,7 +26,7 @@ def check_engine(job: ValidationContext) -> None:
 
 
 def check_engine_fields(job: ValidationContext) -> None:
-    """Report each stated field that only a cluster has a word for."""
+    """Report each field of the job file that only a cluster has."""
     if job.value("annotations"):
         cannot(
             job,

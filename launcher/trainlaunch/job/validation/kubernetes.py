@@ -20,7 +20,7 @@ _LABEL_VALUE = re.compile(LABEL_VALUE)
 
 
 def check(job: ValidationContext) -> None:
-    """Report each stated field that a pod does not support."""
+    """Report each field of the job file that a pod does not support."""
     check_shared(
         job,
         instead={"bind": "pvc", "volume": "pvc"},

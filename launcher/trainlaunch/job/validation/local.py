@@ -17,7 +17,7 @@ _FIX = "set this host's own paths in target_overrides.local, with mounts: [] or 
 
 
 def check(job: ValidationContext) -> None:
-    """Report each stated field that this host does not support, and each mount that nothing leads to."""
+    """Report each field of the job file that this host does not support, and each mount that nothing leads to."""
     check_shared(job)
     check_one_node(job)
     check_engine_fields(job)

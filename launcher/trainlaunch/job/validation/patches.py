@@ -36,7 +36,7 @@ def check_operations(job: ValidationContext) -> None:
 
 
 def check_flags(job: ValidationContext) -> None:
-    """Report every flag of `docker run` that can't be, or that repeats or undoes what the text states."""
+    """Report every flag of `docker run` that can't be, or that repeats or undoes what the text sets."""
     node = job.node(_ARGUMENTS)
     if not job.value(_ARGUMENTS) or not isinstance(node, SequenceNode):
         return

@@ -36,7 +36,7 @@ def check_shared(
 
 
 def nodes_of(job: ValidationContext) -> int:
-    """Return how many containers the job asks for; 1 where that is unstated or can't be read."""
+    """Return how many containers the job asks for; 1 where that isn't set or can't be read."""
     return int(job.value("torchrun.nnodes") or 1)
 
 
@@ -203,7 +203,7 @@ def _check_sources(job: ValidationContext, name: str, secret: Mapping[str, Any],
 
 
 def _check_variable(job: ValidationContext, name: str) -> None:
-    """Report who else states the variable that holds the path."""
+    """Report who else sets the variable that holds the path."""
     variable = path_variable(name)
     for place in ("env", "secrets"):
         if variable in (job.value(place) or {}):

@@ -38,7 +38,7 @@ _COPY = "COPY takes it for a pattern or a variable"
 
 
 def check_github_actions(job: ValidationContext) -> None:
-    """Report each stated field that a GitHub job has no key for."""
+    """Report each field of the job file that a GitHub job has no key for."""
     _check_text(job)
     _check_job_of_ci(job, _GITHUB_GRACE)
     name = job.value("name")
@@ -49,7 +49,7 @@ def check_github_actions(job: ValidationContext) -> None:
 
 
 def check_gitlab_ci(job: ValidationContext) -> None:
-    """Report each stated field that neither a GitLab job nor its runner's config.toml has a key for."""
+    """Report each field of the job file without a key in a GitLab job or its runner's config.toml."""
     _check_text(job)
     _check_job_of_ci(job, _GITLAB_GRACE)
     name = job.value("name")
@@ -71,7 +71,7 @@ def check_gitlab_ci(job: ValidationContext) -> None:
 
 
 def check_devcontainer(job: ValidationContext) -> None:
-    """Report each stated field that a devcontainer.json has no property for."""
+    """Report each field of the job file that a devcontainer.json has no property for."""
     _check_text(job)
     if job.value("healthcheck.stall_after") is not None:
         cannot(
@@ -85,7 +85,7 @@ def check_devcontainer(job: ValidationContext) -> None:
 
 
 def check_dockerfile(job: ValidationContext) -> None:
-    """Report each stated field that neither a Dockerfile nor the line that starts its image has a word for."""
+    """Report each field of the job file without a word in a Dockerfile or in the line that starts its image."""
     _check_text(job)
     image = job.value("image")
     if image and is_floating(image):

@@ -61,7 +61,7 @@ def cache_per_rank(facts: Facts) -> Wording:
 
 @defect("TL723")
 def loaders_differ(facts: Facts) -> Wording:
-    """Facts: `seen` and `stated`, numbers of loaders; `names`, of those stated; `places`, of those seen.
+    """Facts: `seen` and `stated`, numbers of loaders; `names`, of those that are set; `places`, of those seen.
 
     Where the probe ended too soon: `flags` that reach more, and after how many `batches` of an `epoch` of the loader at
     `at` that was.

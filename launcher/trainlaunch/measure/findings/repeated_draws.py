@@ -84,7 +84,7 @@ def epoch_never_set(facts: Facts) -> Wording:
 
 @defect("TL711")
 def idle_workers(facts: Facts) -> Wording:
-    """Facts: numbers of the `idle` workers, how many are `busy`, `num_workers`, `shards` as the dataset states it."""
+    """Facts: numbers of the `idle` workers, how many are `busy`, `num_workers`, `shards` as the dataset tells it."""
     idle, busy, workers = len(facts["idle"]), int(facts["busy"]), int(facts["num_workers"])
     shards = facts["shards"]
     stated = f": the dataset has {counted(int(shards), 'shard')}" if shards is not None else ""

@@ -53,7 +53,7 @@ class Tuned(NamedTuple):
 
     @property
     def own_threads(self) -> int | None:
-        """The threads that the job must state to have the best setting; None where it has them anyhow."""
+        """The threads that the job file must set to have the best setting; None where it has them anyhow."""
         planned = self.as_it_is.threads if self.planned_threads is None else self.planned_threads
         return None if self.best.threads == planned else self.best.threads
 

@@ -70,7 +70,7 @@ def _threads_by_workers(space: Space, plan_with: PlanWith) -> tuple[tuple[int, i
 
 
 def _fitting(plan_with: PlanWith, setting: Setting) -> LaunchPlan | None:
-    """Return the plan of a setting that fits in every epoch, with the working set of its processes."""
+    """Return the plan of a setting that fits in every epoch, with the estimated memory of its processes."""
     plan = plan_with(setting)
     if plan is None:
         return None

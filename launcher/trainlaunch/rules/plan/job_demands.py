@@ -1,6 +1,6 @@
 """What a job's own fields and its flags of docker run take, and what the policies in force say to each.
 
-Fields with a ceiling that only a sum or a missing value can break are in policy_limits.py.
+Fields with a limit that only a sum or a missing value can break are in policy_limits.py.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from trainlaunch.rules.base.rule import Problem
 
 
 class RefusedDemands(NamedTuple):
-    """What passes a policy's ceilings, and what its lists don't allow."""
+    """What passes a policy's limits, and what its lists don't allow."""
 
     above: tuple[Problem, ...] = ()
     not_allowed: tuple[Problem, ...] = ()
 
 
 class _Stated(NamedTuple):
-    """A demand with the field that states it, and its place."""
+    """A demand with the field that sets it, and its place."""
 
     field: str
     demand: Demand

@@ -74,7 +74,7 @@ def script_not_mounted(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL217", Severity.WARNING)
 def start_method_of_script(plan: LaunchPlan) -> Iterator[Problem]:
-    """The script's workers start otherwise than the plan assumes; loaders that state it themselves aren't judged."""
+    """The script's workers start otherwise than the plan assumes; loaders that set it themselves aren't judged."""
     job, field = plan.job, "data_loader.multiprocessing_context"
     facts = script_facts(job)
     if facts is None or not plan.shm.workers or job.origin(field).kind != "default":
@@ -121,7 +121,7 @@ def _counts(now: ShmOwner, law: OwnerLaw) -> bool:
 
 
 def _given(option: Option, words: tuple[str, ...]) -> bool:
-    """Whether a command may state an option: by a name, by the beginning of one, as a parser takes it, or in a file."""
+    """Whether a command may set an option: by a name, by the beginning of one, as a parser takes it, or in a file."""
     heads = [each.partition("=")[0] for each in words if each.startswith("-") and len(each) > 1]
     plain = [each for each in words if not each.startswith("-")]
     if any(each.startswith("@") or each.endswith((".json", ".yaml", ".yml")) for each in plain):

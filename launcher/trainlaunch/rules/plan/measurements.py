@@ -1,4 +1,4 @@
-"""Measurements in the lock that the plan doesn't use, or that contradict what the job file states."""
+"""Measurements in the lock that the plan doesn't use, or that contradict what the job file sets."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def workers_not_injected(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL727", Severity.WARNING)
 def larger_than_stated(plan: LaunchPlan) -> Iterator[Problem]:
-    """The job states numbers that its script was seen to exceed."""
+    """The job sets numbers that its script was seen to exceed."""
     probe = fresh_probe(plan.job)
     if probe is None:
         return

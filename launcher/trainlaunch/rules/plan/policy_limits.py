@@ -1,4 +1,4 @@
-"""Values above a policy's ceilings, and what a policy requires that the job doesn't state."""
+"""Values above a policy's limits, and what a policy requires and the job doesn't set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainlaunch.units import format_cpus, format_duration, format_size, needed_
 
 @plan_rule("TL140", Severity.ERROR)
 def above_policy_ceiling(plan: LaunchPlan) -> Iterator[Problem]:
-    """A value passes a ceiling. Nothing is lowered to fit."""
+    """A value passes a limit. Nothing is lowered to fit."""
     job = plan.job
     yield from _stated(job)
     yield from _shm_size(job, plan.shm)
@@ -43,7 +43,7 @@ def _above(job: JobSpec, field: str, name: str, values: tuple[int, Ceiling], spe
 
 
 def _stated(job: JobSpec) -> Iterator[Problem]:
-    """Yield an error for each value that a ceiling makes a job state, and that is above it or missing."""
+    """Yield an error for each value that a limit makes a job set, and that is above it or missing."""
     for field, asked, spell, why in (
         ("resources.cpus", job.resources.cpus, format_cpus, "without a limit a job may use all of its machine"),
         ("resources.memory", job.resources.memory, format_size, "without a limit a job may use all of its machine"),

@@ -15,7 +15,7 @@ from trainlaunch.policy.registry import in_registry, parts_of
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.rules.plan.job_demands import refused_demands
 
-_UNLESS_STATED = ("restricted", "baseline")  # what allowed_pod_security allows where no policy states it
+_UNLESS_STATED = ("restricted", "baseline")  # what allowed_pod_security allows where no policy sets it
 
 
 class _Asked(NamedTuple):

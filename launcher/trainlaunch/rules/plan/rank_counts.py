@@ -23,7 +23,7 @@ PREFETCH = "{prefetch_factor}"
 
 @plan_rule("TL207", Severity.ERROR)
 def ranks_unknown(plan: LaunchPlan) -> Iterator[Problem]:
-    """Two stated numbers differ, or a command starts ranks and nothing says how many."""
+    """Two numbers that are set differ, or a command starts ranks and nothing says how many."""
     job, starter = plan.job, plan.job.starter
     nproc = job.torchrun.nproc_per_node if job.torchrun else None
     if job.ranks_per_container is not None and nproc not in {None, job.ranks_per_container}:
@@ -38,7 +38,7 @@ def ranks_unknown(plan: LaunchPlan) -> Iterator[Problem]:
 
 
 def _started(job: JobSpec, starter: Starter) -> Iterator[Problem]:
-    """Yield what is wrong between the number that the command starts and the one that the job states."""
+    """Yield what is wrong between the number that the command starts and the one that the job sets."""
     started = job.resources.gpus.count or None if starter.count == PER_GPU else starter.count
     why = "/dev/shm, memory and threads are for all training processes of the container"
     if job.ranks_per_container is None:
@@ -78,7 +78,7 @@ def ranks_not_stated(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL206", Severity.WARNING)
 def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
-    """The stated workers of one loader, over all ranks, outnumber the CPUs, or those of all loaders by far."""
+    """The workers that one loader sets, over all ranks, outnumber the CPUs, or those of all loaders by far."""
     ranks, cpus, stated = plan.ranks.value, whole_cpus(plan.job), plan.job.resources.cpus
     if cpus is None or stated is None or _measured(plan):
         return
@@ -129,7 +129,7 @@ def _decision(plan: LaunchPlan) -> WorkersDecision:
 
 
 def _measured(plan: LaunchPlan) -> bool:
-    """Whether `tune` found the stated number fastest on these very CPUs: a measurement outranks a rule of thumb."""
+    """Whether `tune` found the number set here fastest on these very CPUs: a measurement outranks a rule of thumb."""
     tune = fresh_tune(plan.job)
     stated = {each.num_workers for each in plan.job.data_loader.loaders}
     return tune is not None and stated <= {None, tune.num_workers}

@@ -1,4 +1,4 @@
-"""What does not fit between shm_size, what the loaders need, the memory limit and the working set."""
+"""What does not fit together: shm_size, what the loaders need, the memory limit, the estimated process memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_SIZE_BYTES = 2**60
 def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
     """The plan holds one automatic worker for want of a number that fits.
 
-    A policy's ceiling on shm_size says itself that it is low.
+    A policy's limit on shm_size says itself that it is low.
     """
     job, ranks = plan.job, plan.ranks.value
     one = container_need(job, ranks, WorkerNumbers(1))
@@ -43,7 +43,7 @@ def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL203", Severity.ERROR)
 def need_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
-    """The need is over what any machine has, or over the job's own limit."""
+    """The one-epoch peak is over what any machine has, or over the job's own limit."""
     shm, limit = plan.shm, plan.memory.limit
     told = f"the job's one-epoch peak of /dev/shm is {needed_size(shm.need)}"
     if shm.size.value > MAX_SIZE_BYTES:
@@ -64,7 +64,7 @@ def need_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL201", Severity.ERROR)
 def shm_size_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
-    """The mount may grow to the memory limit; where the need does, need-over-memory says so."""
+    """The mount may grow to the memory limit; where the one-epoch peak does, `need-over-memory` says so."""
     job, shm, limit = plan.job, plan.shm, plan.memory.limit
     if limit is None or shm.size.value < limit or shm.need >= limit:
         return
@@ -87,7 +87,7 @@ def shm_size_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL202", Severity.ERROR)
 def shm_size_below_need(plan: LaunchPlan) -> Iterator[Problem]:
-    """An automatic size is only below the need at a policy's ceiling."""
+    """An automatic size is only below the one-epoch peak where a policy limits it."""
     job, shm = plan.job, plan.shm
     if shm.size.value >= shm.need or job.shm_size is None:
         return
@@ -102,12 +102,12 @@ def shm_size_below_need(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL210", Severity.WARNING)
 def shm_size_for_one_epoch(plan: LaunchPlan) -> Iterator[Problem]:
-    """The size, stated or capped by the policy, holds one epoch and not several."""
+    """The size, set or limited by the policy, holds one epoch and not several."""
     job, shm = plan.job, plan.shm
     if not shm.need <= shm.size.value < shm.multi_epoch:
         return
     fix = f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, or delete it"
-    if job.shm_size is None:  # capped by the policy
+    if job.shm_size is None:  # limited by the policy
         fix = f"{_fewer_workers(plan)} or batch_size"
     why = "under fork the workers of the second epoch inherit the last batch, which the loop variable still references"
     short = "from epoch 2 on"
@@ -125,7 +125,7 @@ def shm_size_for_one_epoch(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL204", Severity.WARNING)
 def working_set_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
-    """The need and the estimate are over the limit together."""
+    """The one-epoch peak and the estimate are over the limit together."""
     shm, memory = plan.shm, plan.memory
     if memory.limit is None or shm.need + memory.working_set.value <= memory.limit:
         return
@@ -163,7 +163,7 @@ def shm_owner_unnamed(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL209", Severity.INFO)
 def shm_unsized(plan: LaunchPlan) -> Iterator[Problem]:
-    """The size is a cap and no need; a script that gets no workers has none."""
+    """The size is a limit, and not one that was computed; a script that gets no workers needs none."""
     if plan.shm.unsized and (plan.shm.most_workers or not _runs_no_worker(plan)):
         size = human_size(plan.shm.size.value)
         serves = any(map(is_vllm, surroundings(plan.job, plan.ranks.value).commands))

@@ -36,7 +36,7 @@ def name_shortened(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL404", Severity.INFO)
 def not_applied_on_a_host(plan: LaunchPlan) -> Iterator[Problem]:
-    """Lists the stated fields without effect on target local."""
+    """Lists the fields that are set without effect on target local."""
     job = plan.job
     if plan.target_record.starts_container:
         return

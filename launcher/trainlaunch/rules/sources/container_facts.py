@@ -18,7 +18,7 @@ _PER_WORKER = 512 * MIB
 
 
 def gpu_count(workload: Workload) -> int | None:
-    """Return how many GPUs a container states, 0 for none; None for all of the machine's, or an unknown number."""
+    """Return how many GPUs a container sets, 0 for none; None for all of the machine's, or an unknown number."""
     if isinstance(workload.gpus, Unknown) and "unclear" not in workload.rest:
         return None
     request = stated(workload.gpus)
@@ -43,7 +43,7 @@ def _passed_through(workload: Workload) -> int | None:
 
 
 def has_gpu(workload: Workload) -> bool:
-    """Return whether a container states a GPU."""
+    """Return whether a container asks for a GPU."""
     return gpu_count(workload) != 0
 
 

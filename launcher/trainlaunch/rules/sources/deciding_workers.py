@@ -48,7 +48,7 @@ class WorkersDecision(NamedTuple):
 
     `kind` is `plan` (it takes what trainlaunch plans), `option`, `variable`, `override`, `constant`, `library` (the
     call leaves it to torch or a framework) or `unknown`. `name` is the option, variable or key, with its joining sign;
-    `place` a line of the script; `number` what it is now, None where that is unknown. `passed`: the job states it.
+    `place` a line of the script; `number` what it is now, None where that is unknown. `passed`: the job sets it.
     """
 
     kind: str

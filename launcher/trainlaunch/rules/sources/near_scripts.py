@@ -139,7 +139,7 @@ def _read(path: Path, named_by: Path) -> NearScript | None:
         return None
     beside = dict(_modules_beside(path, text))
     own, whole = shown_whole(text), shown_whole("\n".join((text, *beside.values())), frozenset(beside))
-    # A module may have more loaders than the script uses: what it states is no number of this script's.
+    # A module may have more loaders than the script uses: what it sets is no number of this script's.
     return whole._replace(serves=own.serves, workers=own.workers or (0 if whole.workers == 0 else None))
 
 
@@ -183,7 +183,7 @@ def shown_by(text: str) -> NearScript:
 
 
 def _workers(text: str) -> int | None:
-    """Return the most workers that a script states by a number, 0 where it has loaders and names no workers."""
+    """Return the most workers that a script sets by a number, 0 where it has loaders and names no workers."""
     if not _LOADER.search(text) and not (_OF_TRANSFORMERS.search(text) and "Trainer(" in text):
         return None
     if not _ANY_WORKERS.search(text):
@@ -197,7 +197,7 @@ def _workers(text: str) -> int | None:
 
 
 def _samples(text: str, workers: int | None) -> float:
-    """Return how many samples are alive at once: two batches a worker, each of the size that every loader states."""
+    """Return how many samples are alive at once: two batches a worker, each of the size that every loader sets."""
     stated = [match[1] for match in _BATCH.finditer(text)]
     all_state = len(stated) >= max(1, text.count("DataLoader("))
     known = workers and all_state and all(each.isdecimal() for each in stated)

@@ -104,7 +104,7 @@ def by_purpose(container: SourceContainer) -> Severity:
 
 
 def workers_of(container: SourceContainer) -> int | None:
-    """Return the DataLoader workers that a container states; None where it sets none.
+    """Return the DataLoader workers that a container sets; None where it sets none.
 
     In Ray's objects variables like NUM_WORKERS count Ray's own workers.
     """

@@ -26,12 +26,12 @@ def loaders(tree: ast.AST | None) -> Iterator[ast.Call]:
 
 
 def argument(call: ast.Call, name: str) -> ast.expr | None:
-    """Return the value of a keyword of a call; None where it isn't stated."""
+    """Return the value of a keyword of a call; None where it isn't given."""
     return next((each.value for each in call.keywords if each.arg == name), None)
 
 
 def has_workers(tree: ast.AST | None) -> bool:
-    """Return whether a loader states workers by a number above 0."""
+    """Return whether a loader sets workers by a number above 0."""
     stated = (argument(each, "num_workers") for each in loaders(tree))
     return any(isinstance(each, ast.Constant) and isinstance(each.value, int) and each.value > 0 for each in stated)
 
@@ -42,7 +42,7 @@ def is_used(file: SourceText, name: str) -> bool:
 
 
 def pickles(call: ast.Call) -> str:
-    """Return the start method that a loader states, if its workers get everything pickled; empty otherwise."""
+    """Return the start method that a loader sets, if its workers get everything pickled; empty otherwise."""
     context = argument(call, "multiprocessing_context")
     if isinstance(context, ast.Call) and name_of(context.func).rpartition(".")[2] == "get_context" and context.args:
         context = context.args[0]

@@ -63,7 +63,7 @@ class SourceContainer(NamedTuple):
     """One container of a text: `own` is its mapping, `pod` that of its pod, `object_kind` the kind around it.
 
     `argv` is its process as far as the text says, `argvs` are the commands in it. `add_shm` returns the edits that
-    state a size of /dev/shm in bytes, none where the text takes no such edit. `purpose` is weighed before any rule is
+    set a size of /dev/shm in bytes, none where the text takes no such edit. `purpose` is weighed before any rule is
     asked.
     """
 

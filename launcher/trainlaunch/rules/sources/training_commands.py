@@ -1,4 +1,4 @@
-"""What commands say of training: whether they train, how many DataLoader workers they state, and what a shell's text
+"""What commands say of training: whether they train, how many DataLoader workers they set, and what a shell's text
 does to it: who gets its signals, and whose exit code is seen.
 """
 
@@ -106,7 +106,7 @@ def is_training(argv: Argv) -> bool:
 
 
 def stated_workers(argvs: Iterable[Argv], env: Mapping[str, Value[str]]) -> int | None:
-    """Return the DataLoader workers that commands or variables state, the most of several; None where none do.
+    """Return the DataLoader workers that commands or variables set, the most of several; None where none do.
 
     A variable is one of a DataLoader's only where a command trains: servers have the same.
     """
@@ -121,12 +121,12 @@ def stated_workers(argvs: Iterable[Argv], env: Mapping[str, Value[str]]) -> int 
 
 
 def loader_workers(argvs: Iterable[Argv]) -> int | None:
-    """Return the DataLoader workers that commands alone state, the most of several; None where none does."""
+    """Return the DataLoader workers that commands alone set, the most of several; None where none does."""
     return max((number for argv in argvs for number in _workers_of(argv)), default=None)
 
 
 def stated_prefetch(argvs: Iterable[Argv]) -> int:
-    """Return the batches that each worker prefetches: what a command states, the least of several, or torch's 2."""
+    """Return the batches that each worker prefetches: what a command sets, the least of several, or torch's 2."""
     found = [int(each) for argv in argvs for each in _values_of(argv, _PREFETCH) if re.fullmatch(r"[1-9]\d{0,2}", each)]
     return min(found, default=2)
 

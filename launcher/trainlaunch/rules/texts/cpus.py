@@ -21,7 +21,7 @@ _THREADS = frozenset({"OMP_NUM_THREADS", "MKL_NUM_THREADS"})
 
 
 def _limit_millis(container: SourceContainer) -> int | None:
-    """Return the limit of CPUs in thousandths; None without one, as where a pod states a request alone."""
+    """Return the limit of CPUs in thousandths; None without one, as where a pod has a request alone."""
     if container.workload.format == KUBERNETES and at(container.own, "resources", "limits", "cpu") is None:
         return None
     return stated(container.workload.cpus) or None
@@ -29,7 +29,7 @@ def _limit_millis(container: SourceContainer) -> int | None:
 
 @container_rule("TL354", Severity.INFO, group=PRACTICE, kinds=(KUBERNETES,))
 def cpu_request_missing(container: SourceContainer) -> Iterator[Problem]:
-    """A pod states workers and no CPUs."""
+    """A pod sets workers and no CPUs."""
     workers = workers_of(container)
     if workers and container.workload.cpus is None and not is_fragment(container):
         yield Problem(
@@ -41,7 +41,7 @@ def cpu_request_missing(container: SourceContainer) -> Iterator[Problem]:
 
 @container_rule("TL206", Severity.WARNING)
 def workers_exceed_cpus(container: SourceContainer) -> Iterator[Problem]:
-    """The stated workers, over all ranks, outnumber the CPU limit."""
+    """The workers that a command sets, over all ranks, outnumber the CPU limit."""
     cpus, workers, millis = container.workload.cpus, workers_of(container), _limit_millis(container)
     ranks = ranks_of(container)
     if workers is not None and millis is not None and workers * ranks * 1000 > millis and workers * ranks > 1:
@@ -90,7 +90,7 @@ def threads_unstated(container: SourceContainer) -> Iterator[Problem]:
 
 @container_rule("TL353", Severity.INFO)
 def workers_zero_on_gpu(container: SourceContainer) -> Iterator[Problem]:
-    """A training container with a GPU states 0 workers."""
+    """A training container with a GPU sets 0 workers."""
     if trains(container) and has_gpu(container.workload) and workers_of(container) == 0:
         yield Problem(
             "0 DataLoader workers are set, so the GPU waits while each batch is loaded",

@@ -135,7 +135,7 @@ def _of_pod(container: SourceContainer) -> str:
 
 
 def _may_be_given(container: SourceContainer) -> bool:
-    """Return whether a pod may get GPUs by other words: a claim, a part of one, or what its own scheduler reads."""
+    """Return whether a pod may get GPUs by other means: a resource claim, a part of one, what its scheduler reads."""
     schedulers = {None, "default-scheduler", "volcano"}
     given = [each for each in container.workload.devices if not is_no_accelerator(each)]
     claimed = at(container.pod, "resourceClaims") is not None

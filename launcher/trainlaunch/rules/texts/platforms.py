@@ -129,7 +129,7 @@ def _of_stack(container: SourceContainer) -> Iterator[Problem]:
 
 @container_rule("TL349", Severity.ERROR, kinds=(ECS,))
 def size_on_fargate(container: SourceContainer) -> Iterator[Problem]:
-    """A container of Fargate states a size."""
+    """A container of Fargate sets a size."""
     size = field(container.own, "linuxParameters", "sharedMemorySize")
     if size is not None and is_fargate(container.pod):
         yield Problem(
@@ -172,7 +172,7 @@ def _listed(value: object) -> tuple[object, ...]:
 
 @text_rule("TL350", Severity.INFO, GITLAB)
 def size_left_to_gitlab_runner(file: SourceText) -> Iterator[Problem]:
-    """The script of a job with an image states workers."""
+    """The script of a job with an image sets workers."""
     root = file.nodes[0] if file.nodes else None
     if not isinstance(root, Mapping):
         return

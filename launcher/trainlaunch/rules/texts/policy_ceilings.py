@@ -1,4 +1,4 @@
-"""Containers of written texts that pass a policy's ceilings, as above-policy-ceiling says it of a plan."""
+"""Containers of written texts that pass a policy's limits, as `above-policy-ceiling` says it of a plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainlaunch.units import format_cpus, format_size
 
 
 def above_ceilings(file: SourceText, policy: Policy) -> Iterator[TextFinding]:
-    """Yield an error for each stated value above a ceiling; what a text leaves out is unknown, and nobody's error."""
+    """Yield an error for each value that is set above a limit; what a text leaves out is unknown, not an error."""
 
     @container_rule("TL140", Severity.ERROR)
     def above_policy_ceiling(container: SourceContainer) -> Iterator[Problem]:
@@ -35,7 +35,7 @@ def above_ceilings(file: SourceText, policy: Policy) -> Iterator[TextFinding]:
 
 
 def _values(written: SourceContainer) -> Iterator[tuple[str, str, int, Callable[[int], str], Span]]:
-    """Yield each value of a container that a ceiling may bound, with its name and its words."""
+    """Yield each value of a container that a limit may hold for, with its name and its words."""
     workload = written.workload
     sizes = (("memory", "the memory limit", workload.memory), ("shm_size", "/dev/shm of", workload.shm.size))
     for name, what, size in sizes:

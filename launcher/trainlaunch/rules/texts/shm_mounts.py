@@ -104,7 +104,7 @@ def mounts_outside_container(container: SourceContainer) -> Iterator[Problem]:
 
 @text_rule("TL312", Severity.ERROR, KUBERNETES)
 def claim_template_of_memory(file: SourceText) -> Iterator[Problem]:
-    """An emptyDir stands among the templates of claims."""
+    """An emptyDir stands among `volumeClaimTemplates`."""
     for node in (each for root in file.nodes for each in below(root)):
         listed = at(node, "spec", "volumeClaimTemplates") if text_at(node, "kind") in _CLAIMING else None
         for item in items_in(listed):
@@ -215,7 +215,7 @@ def _mounts_shm(argv: Argv) -> bool:
 
 @container_rule("TL315", Severity.WARNING)
 def ipc_with_size(container: SourceContainer) -> Iterator[Problem]:
-    """An ipc mode takes the effect of a stated size."""
+    """An ipc mode takes the effect from a size that is set."""
     workload, shm = container.workload, container.workload.shm
     if shm.kind not in {HOST, CONTAINER, NONE} or shm.declared is None or shm.span is None or "--pod" in workload.rest:
         return

@@ -148,7 +148,7 @@ _BESIDE_GPU, _BESIDE_CPU = 2 * GIB, 512 * MIB  # what one training process is es
 
 
 def _size_in_memory(workload: Workload) -> Known[int] | None:
-    """Return the stated size of a /dev/shm that the container has for itself."""
+    """Return the size that is set for a /dev/shm that the container has for itself."""
     size = workload.shm.size
     return size if workload.shm.kind in {SIZE, TMPFS} and isinstance(size, Known) else None
 
@@ -191,7 +191,7 @@ def working_set_over_memory(container: SourceContainer) -> Iterator[Problem]:
 
 @container_rule("TL307", Severity.WARNING)
 def shm_unlimited(container: SourceContainer) -> Iterator[Problem]:
-    """Nothing states the size of a /dev/shm in memory."""
+    """Nothing sets the size of a /dev/shm in memory."""
     workload = container.workload
     if workload.shm.kind != UNSIZED:
         return
@@ -227,7 +227,7 @@ def shm_without_memory_limit(container: SourceContainer) -> Iterator[Problem]:
 
 @container_rule("TL332", Severity.WARNING)
 def shm_size_of_default(container: SourceContainer) -> Iterator[Problem]:
-    """A stated size is from 1 to 64 MiB beside stated workers."""
+    """A text sets workers, and a size from 1 to 64 MiB."""
     size, workers = _size_in_memory(container.workload), workers_of(container)
     if size is not None and workers and MIB <= size.value <= LEAST_SHM:
         more = size_text(suggested_shm(container.workload, workers), container)
@@ -241,7 +241,7 @@ def shm_size_of_default(container: SourceContainer) -> Iterator[Problem]:
 
 @container_rule("TL335", Severity.WARNING)
 def shm_size_below_workers(container: SourceContainer) -> Iterator[Problem]:
-    """In a size above the default the stated workers' batches must be tiny."""
+    """A size above the default holds the batches of the workers only if those are tiny."""
     size, workers = _size_in_memory(container.workload), workers_of(container)
     ranks = ranks_of(container)
     batches = ((workers or 0) * stated_prefetch(container.argvs) + _BATCHES_HELD) * ranks
@@ -259,7 +259,7 @@ def shm_size_below_workers(container: SourceContainer) -> Iterator[Problem]:
 
 @container_rule("TL363", Severity.WARNING)
 def size_not_in_effect(container: SourceContainer) -> Iterator[Problem]:
-    """A stated size leaves /dev/shm at the default."""
+    """A size that is set leaves /dev/shm at the default."""
     shm, workers = container.workload.shm, workers_of(container)
     if shm.kind == ABSENT and isinstance(shm.declared, Known) and shm.span is not None:
         zero = shm.declared.value == 0

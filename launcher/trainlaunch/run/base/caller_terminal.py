@@ -1,7 +1,7 @@
 """The caller's own streams for a job: a terminal where the caller has one, with its size, its keys and its Ctrl-C.
 
 The job gets a pseudo-terminal for those of its streams that are a terminal here, and what the caller has for the
-others. Its keeper reads what comes from it; this process writes what is typed, and takes the caller's terminal out of
+others. Its supervisor reads what comes from it; this process writes what is typed, and takes that terminal out of
 line mode meanwhile, so that the job's own line discipline makes SIGINT of Ctrl-C, as it would of a command alone.
 """
 
@@ -28,7 +28,7 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 class CallerStreams(NamedTuple):
-    """Descriptors for a job's streams, None where its keeper gives one; `master` is the other end of its terminal."""
+    """Descriptors for a job's streams, None where its supervisor gives one; `master` is its terminal's other end."""
 
     stdin: int | None = None
     stdout: int | None = None

@@ -57,7 +57,7 @@ class Run(NamedTuple):
 
 
 class RunQuery(NamedTuple):
-    """What a verb is asked about: `text` as typed; `job` is the name in the file that it names, None for no file."""
+    """What a command is asked about: `text` as typed; `job` is the name in the file that it names, None for no file."""
 
     text: str
     job: str | None = None

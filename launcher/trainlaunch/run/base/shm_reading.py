@@ -1,7 +1,7 @@
 """Reads /dev/shm of a running container, and what follows from the most that was in it: the lines that size the job.
 
 Whoever looks at /dev/shm gives a Peak: the follower of a run, the health check inside it, `status`. The highest counts,
-in each verb alike. On a host nobody makes the health checks that tell it, and Podman leaves them to timers that may not
+in each command alike. On a host nobody makes the health checks that tell it, and Podman's depend on timers that may not
 come: those are made here.
 """
 
@@ -191,7 +191,7 @@ def batch_of(planned: Planned, peak: Peak) -> int | None:
 
 
 def size_of_batch(batch: int) -> str:
-    """Return the bytes of a batch as a job file states them, rounded up."""
+    """Return the bytes of a batch as a job file sets them, rounded up."""
     return _size(batch)
 
 
@@ -232,7 +232,7 @@ def _to_paste(planned: Planned, peak: Peak, queued: int, batch: int) -> str:
 
 
 def _each(workers: int) -> str:
-    """Return the workers of one loader, as a job file states them: those that ran may be of several."""
+    """Return the workers of one loader, as a job file sets them: those that ran may be of several."""
     return "1" if workers == 1 else f"{workers}   # what one loader has: {workers} ran in all that were alive together"
 
 

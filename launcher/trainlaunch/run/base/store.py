@@ -1,4 +1,4 @@
-"""What holds runs, as the verbs about runs see it: the targets of this host, or one namespace of a cluster.
+"""What holds runs, as the commands about runs see it: the targets of this host, or one namespace of a cluster.
 
 A RunStatus is what `ps`, `status` and `wait` print as JSON, the same on every target: each key is there, None where the
 target can't know it (docs/run-status.md).
@@ -123,7 +123,7 @@ class RunReport(NamedTuple):
 class Following(NamedTuple):
     """How a run is followed: with its output, a `part` of what there is of it, or without (None).
 
-    `take_up` sees to it that somebody keeps a run that nobody does, where that is no controller's work; an interrupt
+    `take_up` starts a supervisor for a run that has none, where that is no controller's work; an interrupt
     then leaves the run alone, or stops it.
     """
 

@@ -82,7 +82,7 @@ class ShmSource(PageSource, Protocol):
 class ShmWatch:
     """Samples /dev/shm and the workers of a running container in a thread of its own.
 
-    `note` is told the peak as it rises, and at the end: other verbs are to know it too. `unhealthy` is told why the
+    `note` is told the peak as it rises, and at the end: other commands are to know it too. `unhealthy` is told why the
     health check found the run unhealthy, in the check's own words: one that took too long says nothing of the job.
     """
 

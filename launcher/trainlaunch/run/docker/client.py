@@ -33,7 +33,7 @@ DEFAULT_HOST = "unix:///var/run/docker.sock"
 PROBE_SECONDS = 10
 GONE, CONFLICT = 404, 409
 ENGINE = "TRAINLAUNCH_ENGINE"  # podman: its service is used beside a Docker engine too
-ANY_VERSION = "1.41"  # a ping has none; not to state one would make the SDK ask
+ANY_VERSION = "1.41"  # a ping has none; without one the SDK would ask
 PODMAN = "Libpod-Api-Version"  # a header that only Podman sends
 # Podman answers 500 where Docker answers 409.
 _PODMAN_CONFLICTS = ("that name is already in use", "can only kill running containers")

@@ -1,4 +1,4 @@
-"""Finds Podman on a host without a Docker engine: the socket of its service, else a service for the time of one verb.
+"""Finds Podman on a host without a Docker engine: the socket of its service, else one for the time of one command.
 
 Podman's containers belong to a process of their own each (conmon), so they outlive any service; one that nobody talks
 to ends by itself, should its starter be killed.

@@ -39,7 +39,7 @@ from trainlaunch.verify import verified
 
 
 def documents_of(plan: LaunchPlan, namespace: str) -> list[dict[str, Any]]:
-    """Return the objects of the job's verified rendering, in order, for a namespace.
+    """Return the objects of the job's verified rendered file, in order, for a namespace.
 
     A Pod has no field for ttl_after_finished: the next `up` reads it from an annotation.
     """

@@ -228,7 +228,7 @@ def _not_deleted(cluster: Cluster, left: Sequence[Reference], seconds: int) -> D
 
 
 def is_everywhere(kind: str) -> bool:
-    """Whether every cluster has a kind that runs a job, so that no verb can do without reading it."""
+    """Whether every cluster has a kind that runs a job, so that no command can do without reading it."""
     record = workloads().get(kind)
     return record is not None and not record.controller
 

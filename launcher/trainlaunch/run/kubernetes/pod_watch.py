@@ -1,4 +1,4 @@
-"""Keeps a run as it is now, in two threads: its pods by a watch, its workload and why they wait by looks.
+"""Knows the present state of a run, by two threads: its pods by a watch, its workload and why they wait by looks.
 
 A watch is a list, then changes from there, and again whenever it breaks. Signals are handled even while the API server
 hangs.

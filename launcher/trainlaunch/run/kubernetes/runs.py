@@ -1,6 +1,6 @@
 """The runs that a cluster holds, found by our labels, whose they are, and who the API server says that we are.
 
-A run is all that one rendering made. Runs made by `up` carry that user's name, and verbs act on those alone. It stands
+A run is all that one rendered file made. Runs of `up` carry that user's name; commands act on those alone. It stands
 in an annotation, since it may hold any character; a label of its hash finds the objects.
 """
 

@@ -1,4 +1,4 @@
-"""The runs in a namespace of a cluster, and what verbs do with them."""
+"""The runs in a namespace of a cluster, and what commands do with them."""
 
 from __future__ import annotations
 

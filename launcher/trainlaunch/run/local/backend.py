@@ -133,7 +133,7 @@ class LocalBackend:
                 os.killpg(known[1].pid, signal.SIGINT)
 
     def kill(self, container: str) -> None:
-        """Send SIGKILL to the job's first process; its keeper kills what it leaves, and we do where that is gone."""
+        """Send SIGKILL to the job's first process; its supervisor kills what it leaves; we do where that is gone."""
         folder = self._folder(container)
         if self._send(folder, signal.SIGKILL):
             keeper = identities(folder)

@@ -168,7 +168,7 @@ def local_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
 
 
 def comparison(plan: LaunchPlan) -> str:
-    """Return one sentence: what this host has, beside what the job states; nothing here enforces it."""
+    """Return one sentence: what this host has, beside what the job sets; nothing here enforces it."""
     asked = plan.job.resources
     shm = os.statvfs(SHM)
     parts = [

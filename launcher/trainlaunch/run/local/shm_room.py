@@ -17,7 +17,7 @@ TOO_SMALL = "TL517"
 
 
 def shm_findings(plan: LaunchPlan, tasks: int = 1) -> Iterator[Diagnostic]:
-    """Yield an error where the whole of /dev/shm is less than a need that is known, of `tasks` that share it (TL517).
+    """Yield an error where the whole of /dev/shm is less than a peak that is known, of `tasks` that share it (TL517).
 
     What others use of it now is left to the preflight, which looks at the last moment.
     """

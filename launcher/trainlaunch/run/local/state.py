@@ -75,7 +75,7 @@ class RunFolder:
         return read_record(self.path / "run.json")
 
     def start(self, keeper: ProcessIdentity, process: ProcessIdentity, started: float, overflow: int = -1) -> None:
-        """Record who runs it, and the keeper's descriptor of its overflow; raises OSError where the folder is gone."""
+        """Record who runs it, and the supervisor's descriptor of its overflow; raises OSError without the directory."""
         record = {"keeper": asdict(keeper), "process": asdict(process), "started": started, "overflow": overflow}
         replace_record(self.path / "started.json", record)
 

@@ -78,7 +78,7 @@ def machine() -> int:
 
 
 def ranks_here() -> int:
-    """Return the ranks that share this container's memory, as torchrun states them; 1 where nobody does."""
+    """Return the ranks that share this container's memory, as torchrun tells them; 1 where nobody does."""
     text = os.environ.get("LOCAL_WORLD_SIZE", "1")
     return int(text) if text.isascii() and text.isdigit() and int(text) else 1
 

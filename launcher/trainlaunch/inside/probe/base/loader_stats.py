@@ -69,7 +69,7 @@ class LoaderStats:
         self.waits: list[float] = []  # seconds in __next__
         self.steps: list[float] = []  # seconds from there to the next __next__
         self.held = LiveBatches()
-        self.fullest = (0.0, 0.0)  # bytes of all loaders at the fullest moment of this one's loops; batches held then
+        self.fullest = (0.0, 0.0)  # bytes of all loaders at the fullest moment of this one's loops; batches in use then
         self.kept: float | None = None  # batches alive after a loop's end, when workers of any loop begin
         self.pids: dict[int, int] = {}  # of its workers, to the worker's number
         self.fetched: list[Fetched] = []
@@ -104,7 +104,7 @@ class LoaderStats:
 
     @property
     def pins(self) -> bool:
-        """Return whether torch copies its batches to pinned memory: without a GPU it doesn't, whatever is stated."""
+        """Return whether torch copies its batches to pinned memory: without a GPU it doesn't, whatever is set."""
         return self.pin_memory and torch.cuda.is_available()
 
     @property
@@ -122,7 +122,7 @@ class LoaderStats:
     def similar(self, num_workers: int, **changed: Any) -> Any:
         """Return a new plain DataLoader over the same dataset and sampler, with so many workers.
 
-        `changed` are keywords of DataLoader. What is stated only for workers is left out where there are none. Raises
+        `changed` are keywords of DataLoader. What is set only for workers is left out where there are none. Raises
         MemoryError where so many more workers may not fit in the memory limit.
         """
         from torch.utils.data import DataLoader

@@ -64,7 +64,7 @@ def _free(most: int) -> int | None:
 
 
 def _available() -> int | None:
-    """Return what this machine has left."""
+    """Return what this host has left."""
     with open("/proc/meminfo", encoding="ascii") as file:
         found = [int(line.split()[1]) for line in file if line.startswith("MemAvailable:")]
     return found[0] * 1024 if found else None

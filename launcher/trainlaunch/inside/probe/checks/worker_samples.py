@@ -216,7 +216,7 @@ def idle_workers(seen: LoaderStats) -> Iterator[dict[str, Any]]:
 
 
 def _shards(dataset: Any) -> Any:
-    """Return the number of shards that the dataset itself states, None where it doesn't."""
+    """Return the number of shards that the dataset itself tells, None where it doesn't."""
     for name in ("num_shards", "n_shards"):
         value = getattr(dataset, name, None)
         if isinstance(value, int):
