@@ -5,10 +5,12 @@ place in the file that states it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.diagnostics import Severity, Span
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class Ceiling(NamedTuple):

@@ -21,12 +21,12 @@ _EXAMPLES = frozenset({"example", "sample", "template", "dist", "tmpl", "default
 _FILES = frozenset({".netrc", ".pgpass", ".git-credentials", ".pypirc", ".htpasswd", "kubeconfig"})
 _FOLDERS = frozenset({".aws/credentials", ".kube/config", ".docker/config.json", ".huggingface/token"})
 # With a line of the key itself: a program that looks for keys has the first line alone.
-_KEY = re.compile(
+_KEY = (
     rb"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----[ \t\r]*\n"
     rb"(?:[^\n]{0,80}\n){0,4}[ \t]*[A-Za-z0-9+/=]{40}"
 )
 # Each of these forms is its issuer's own.
-_TOKEN = re.compile(
+_TOKEN = (
     rb"(?<![A-Za-z0-9_-])(?:hf_[A-Za-z]{34}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{82}"
     rb"|glpat-[A-Za-z0-9_-]{20}|AKIA[A-Z2-7]{16}|xox[abp]-[A-Za-z0-9-]{24,80})(?![A-Za-z0-9_-])"
 )
@@ -74,6 +74,6 @@ def _holds_secret(file: CodeFile) -> bool:
     if path.name == ".env" or path.name.startswith(".env."):
         return not _EXAMPLES & set(path.name.split(".")) and b"=" in file.data
     named = path.name in _FILES or "/".join(path.parts[-2:]) in _FOLDERS
-    tokens = (each[0] for each in _TOKEN.finditer(file.data))
+    tokens = (each[0] for each in re.finditer(_TOKEN, file.data))
     real = (each for each in tokens if not each.endswith(b"EXAMPLE") and len(set(each)) > _VARIED)
-    return (named and bool(file.data.strip())) or _KEY.search(file.data) is not None or any(real)
+    return (named and bool(file.data.strip())) or re.search(_KEY, file.data) is not None or any(real)
