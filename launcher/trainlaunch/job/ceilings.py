@@ -2,8 +2,6 @@
 place in the file that states it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -69,4 +67,4 @@ class Policy(NamedTuple):
     render_path: tuple[str, Span] | None
     render_targets: tuple[str, ...]
     given: tuple[PolicyValue, ...] = ()
-    shm_share: Fraction | None = None
+    shm_share: "Fraction | None" = None
