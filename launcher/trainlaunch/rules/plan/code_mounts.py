@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from trainlaunch.diagnostics import Severity
+from trainlaunch.did_you_mean import closest
+from trainlaunch.job.command_script import script_not_in_mount
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.sanitize import shorten
@@ -77,3 +80,21 @@ def _holds_secret(file: CodeFile) -> bool:
     tokens = (each[0] for each in re.finditer(_TOKEN, file.data))
     real = (each for each in tokens if not each.endswith(b"EXAMPLE") and len(set(each)) > _VARIED)
     return (named and bool(file.data.strip())) or re.search(_KEY, file.data) is not None or any(real)
+
+
+@plan_rule("TL218", Severity.ERROR)
+def script_not_mounted(plan: LaunchPlan) -> Iterator[Problem]:
+    """The folder is on this host, so that what isn't in it isn't in the container."""
+    found = script_not_in_mount(plan.job)
+    if found is None:
+        return
+    path, name = found
+    folder = Path(plan.job.path).absolute().parent
+    near = closest(path.name, [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else ())
+    correct = f"write {name.removesuffix(path.name)}{near} in command, or " if near else ""
+    yield Problem(
+        f"the command runs {name}, and {os.path.relpath(path, folder)} is no file",
+        f"{correct}mount the folder that has it as mounts, and name it in command as it is seen from working_dir",
+        "Python ends with code 2 before anything is loaded",
+        "command",
+    )
