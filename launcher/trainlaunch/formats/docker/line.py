@@ -1,7 +1,5 @@
 """The commands of a shell text that start a container: `docker run` and its like, as words and flags with places."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
