@@ -3,8 +3,6 @@
 No other module compares a kind's name. Adding a kind: one record here, its template, and what it must say in verify.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 _RANDOM = "[bcdfghjklmnpqrstvwxz2456789]{5}"  # of a name: without vowels

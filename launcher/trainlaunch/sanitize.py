@@ -10,7 +10,7 @@ import re
 
 _KEPT = frozenset("\n\t")
 MOST_SHOWN = 300
-_COMMAND = re.compile(r"^([^\S\n]*):(?=:)|#(?=#(?:\[|vso\[|teamcity\[))", re.MULTILINE)
+_COMMAND = r"^([^\S\n]*):(?=:)|#(?=#(?:\[|vso\[|teamcity\[))"
 
 
 class SafeText(str):
@@ -24,7 +24,7 @@ def sanitize(text: str) -> SafeText:
     if isinstance(text, SafeText):
         return text
     plain = text if text.isprintable() else "".join(each if _shows(each) else escaped(each) for each in text)
-    return SafeText(_COMMAND.sub(_spelled, plain) if "::" in plain or "##" in plain else plain)
+    return SafeText(re.sub(_COMMAND, _spelled, plain, flags=re.MULTILINE) if "::" in plain or "##" in plain else plain)
 
 
 def one_line(text: str) -> SafeText:

@@ -5,8 +5,6 @@ targets: `job/validation/NAME.py` (its refusals), `render/NAME.py` (its text), `
 target: one record here, and those modules.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any, NamedTuple
 

@@ -16,9 +16,9 @@ TIB = 1024 * GIB
 _BINARY = {"Ki": KIB, "Mi": MIB, "Gi": GIB, "Ti": TIB}
 _DOCKER = {"k": KIB, "m": MIB, "g": GIB, "t": TIB}
 _SIZE = re.compile(r"(\d+)(?:\.(\d+))?(Ki|Mi|Gi|Ti|[kmgt]b?)?", re.ASCII)
-_FOREIGN = re.compile(r"([1-9]\d*) ?([kmgt])i?b?", re.ASCII | re.IGNORECASE)
+_FOREIGN = r"([1-9]\d*) ?([kmgt])i?b?"
 _AMBIGUOUS = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE])([Bb]?)", re.ASCII)
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
+_DURATION = r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?"
 MIN_BARE_SIZE = MIB
 
 
@@ -42,7 +42,7 @@ def parse_size(text: str) -> int:
         raise _two_readings(*ambiguous.groups())
     match = _SIZE.fullmatch(text)
     if not match:
-        meant = _FOREIGN.fullmatch(text)
+        meant = re.fullmatch(_FOREIGN, text, re.ASCII | re.IGNORECASE)
         exact = f"{meant[1]}{meant[2].upper()}i" if meant else "a number and a unit, like 512Mi or 8Gi"
         raise UnreadableValue(f"{text!r} is not a size", f"write {exact}")
     whole, fraction, unit = match.groups()
@@ -150,7 +150,7 @@ def kubernetes_cpus(milli: int) -> str:
 
 def parse_duration(text: str) -> int:
     """Return seconds: `30s`, `5m`, `1h30m`, `2d`."""
-    match = _DURATION.fullmatch(text)
+    match = re.fullmatch(_DURATION, text, re.ASCII)
     if not match or not any(match.groups()):
         hint = f"write {text}s" if text.isdigit() else "write 30s, 5m or 1h30m"
         raise UnreadableValue(f"{text!r} is not a duration", hint)

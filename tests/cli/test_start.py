@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 JOB = ROOT / "examples" / "quickstart" / "job.yaml"
 # Measured on one CPU, in starts of bare Python: Jinja2 4, dataclasses with inspect 1 and 0.05 for each class, tempfile,
-# shutil, json, traceback and difflib a quarter to a half each.
-COSTLY = {"dataclasses", "difflib", "inspect", "jinja2", "json", "shutil", "tempfile", "traceback"}
+# shutil, json, traceback, difflib and fractions a quarter to a half each.
+COSTLY = {"dataclasses", "difflib", "fractions", "inspect", "jinja2", "json", "shutil", "tempfile", "traceback"}
 OF_OTHER_TARGETS = {
     "docker": {"trainlaunch.render.compose", "trainlaunch.render.kubernetes", "trainlaunch.verify.kubernetes"},
     "compose": {"trainlaunch.render.docker", "trainlaunch.formats.docker.read", "csv"},
@@ -22,8 +22,8 @@ OF_OTHER_TARGETS = {
 def loaded_by(python: Path, *argv: str) -> set[str]:
     """Return the modules that a process of the installed package has when `trainlaunch ARGV` is done."""
     program = (
-        "import sys\nfrom trainlaunch.cli.main import main\ncode = main(sys.argv[1:])\n"
-        "print('\\n' + '\\n'.join(sys.modules), file=sys.stderr)\nraise SystemExit(code)"
+        "import sys\nfrom trainlaunch.cli.main import main\ntry:\n    raise SystemExit(main(sys.argv[1:]))\n"
+        "finally:\n    print('\\n' + '\\n'.join(sys.modules), file=sys.stderr)"
     )
     # Isolated, so that only this program's own imports count; coverage tools and site hooks load modules of theirs.
     run = [str(python), "-I", "-c", program, *argv]
@@ -45,10 +45,17 @@ def test_rendering_all_targets_loads_nothing_costly(installed: Path) -> None:
 
 
 def test_plan_loads_nothing_costly_and_no_renderer(installed: Path) -> None:
-    """No text of a target is needed; who decides the workers is read from the script, which has dataclasses."""
+    """No text of a target is needed; who decides the workers is read from the script."""
     loaded = loaded_by(installed, "plan", str(JOB))
-    assert loaded & COSTLY <= {"dataclasses", "inspect"}
+    assert loaded & COSTLY == set()
     assert not any(each.startswith(("trainlaunch.render", "trainlaunch.verify", "launcher.templat")) for each in loaded)
+
+
+def test_help_of_run_loads_nothing_that_runs(installed: Path) -> None:
+    """Its arguments are known without what plans, starts and follows a command."""
+    loaded = loaded_by(installed, "run", "--help")
+    unneeded = ("trainlaunch.init", "trainlaunch.script", "trainlaunch.rules", "trainlaunch.run", "yaml", "dataclasses")
+    assert {each for each in loaded if each.startswith(unneeded)} == set()
 
 
 def test_what_starts_a_run_loads_nothing_for_its_end(installed: Path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.plan import make_plan
-from trainlaunch.rules.plan.job_process import required_argument_missing, script_not_mounted
+from trainlaunch.rules.plan.code_mounts import script_not_mounted
+from trainlaunch.rules.plan.job_process import required_argument_missing
 
 from tests.jobs import job_with
 from tests.rules.test_deciding_workers import job_of

@@ -80,8 +80,7 @@ def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> ar
     command: list[str] = []
     if verb in VERBS_WITH_A_COMMAND and "--" in words:  # argparse would look for options of ours in it
         words, command = words[: words.index("--")], words[words.index("--") + 1 :]
-    asks_help = bool({"-h", "--help"} & {*words})
-    parser, chosen = _parser(verb, module, asks_help=asks_help)
+    parser, chosen = _parser(verb, module, words)
     args, unknown = parser.parse_known_args(words)
     if verb == "policy" and unknown == words[-1:] and "export" in words and not unknown[0].startswith("-"):
         # argparse takes an optional argument for absent where options part it from the one before.
@@ -180,8 +179,9 @@ def _asks_for_json(words: Sequence[str]) -> bool:
     return re.search(r"(?:^|\n)(?:-o\n?|--output[\n=])json(?:\n|$)", "\n".join(words)) is not None
 
 
-def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> tuple[_Parser, _Parser]:
+def _parser(verb: str | None, module: ModuleType | None, words: Sequence[str]) -> tuple[_Parser, _Parser]:
     """Return the parser and the chosen command's; only that one's arguments are built, so the others cost nothing."""
+    asks_help = bool({"-h", "--help"} & {*words})
 
     def formatter(prog: str) -> argparse.HelpFormatter:
         # argparse makes one for each argument, and one without a width loads shutil to measure the terminal.
@@ -198,7 +198,9 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
     parser.add_argument("--version", action="version", version=f"trainlaunch {__version__}")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", dest="verb", required=True)
     chosen: _Parser | None = None
-    for name, summary in VERBS.items():
+    # An option before the command may ask for the help of all.
+    listed = {verb: VERBS[verb]} if verb is not None and words[:1] == [verb] else VERBS
+    for name, summary in listed.items():
         if module is None or name != verb:
             verbs.add_parser(name, help=summary, formatter_class=formatter)
             continue

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # What `kubectl apply` copies an object into has room for this many bytes; --server-side makes no such copy.
 MAX_APPLIED_BYTES = 256 * 1024
 _MAX_KEY_LENGTH = 253
-_NOT_IN_KEY = re.compile(r"[^-._a-zA-Z0-9]")
+_NOT_IN_KEY = r"[^-._a-zA-Z0-9]"
 _EXECUTABLE = 0o755
 
 
@@ -68,7 +68,7 @@ def _code_map(plan: LaunchPlan, folder: CodeFolder) -> CodeMap:
 
 def _key(path: str, taken: set[str]) -> str:
     """Return a key that tells a reviewer the path, with a number behind it where another file has it already."""
-    plain = _NOT_IN_KEY.sub("_", path)[: _MAX_KEY_LENGTH - 8]
+    plain = re.sub(_NOT_IN_KEY, "_", path)[: _MAX_KEY_LENGTH - 8]
     key, number = plain, 1
     while key in taken or key in {".", ".."} or key.startswith(".."):
         number += 1

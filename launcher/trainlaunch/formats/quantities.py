@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 # As the parser takes a text apart: no digit is needed, and `1.` is one. A suffix is looked up afterwards.
 _QUANTITY = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?((?:[eEinumkKMGTP]+[+-]?|[+-])[0-9]*)?", re.ASCII)
-_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
+_EXPONENT = r"[eE]([+-]?[0-9]+)"
 _DECIMAL = {each: power for power, each in zip(range(-9, 19, 3), ("n", "u", "m", "", *"kMGTPE"), strict=True)}
 _BINARY = {f"{each}i": 10 * power for power, each in enumerate("KMGTPE", start=1)}
 MAX_QUANTITY = 2**63 - 1  # what a quantity's int64 holds
@@ -74,7 +74,7 @@ def _power(suffix: str) -> int | None:
         return 0
     if suffix in _DECIMAL:
         return _DECIMAL[suffix]
-    match = _EXPONENT.fullmatch(suffix)
+    match = re.fullmatch(_EXPONENT, suffix, re.ASCII)
     return int(match[1]) if match else None
 
 
@@ -82,7 +82,7 @@ _POWERS = "kmgtpe"
 _SIZE = re.compile(
     r"\+?([0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(e[-+]?[0-9]{1,2})?(?: ?([kmgtp])(?:i?b)?| ?b?)", re.ASCII | re.I
 )
-_KERNEL_SIZE = re.compile(r"([0-9]{1,30})([kmgtpe])?", re.ASCII | re.I)
+_KERNEL_SIZE = r"([0-9]{1,30})([kmgtpe])?"
 _DURATION = re.compile(r"(?<![0-9.])([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(w|d|h|ms|us|µs|ns|m|s)", re.ASCII)
 _SECONDS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _MAX_BYTES = 2**63
@@ -102,7 +102,7 @@ def engine_bytes(text: str) -> int | None:
 
 def kernel_bytes(text: str) -> int | None:
     """Return the bytes of a tmpfs option `size=`, which the kernel reads: `200m`. None for a part of RAM, `50%`."""
-    match = _KERNEL_SIZE.fullmatch(text)
+    match = re.fullmatch(_KERNEL_SIZE, text, re.ASCII | re.I)
     return int(match[1]) << 10 * (_POWERS.index(match[2].lower()) + 1 if match[2] else 0) if match else None
 
 

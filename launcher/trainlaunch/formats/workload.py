@@ -4,8 +4,6 @@ Every reader of this package gives Workloads, of our own rendered files and of t
 guessed: a value that a variable or a template decides is Unknown, and what a text leaves out is None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 

@@ -2,13 +2,13 @@
 place in the file that sets it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.diagnostics import Severity, Span
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class Ceiling(NamedTuple):
@@ -67,4 +67,4 @@ class Policy(NamedTuple):
     render_path: tuple[str, Span] | None
     render_targets: tuple[str, ...]
     given: tuple[PolicyValue, ...] = ()
-    shm_share: Fraction | None = None
+    shm_share: "Fraction | None" = None

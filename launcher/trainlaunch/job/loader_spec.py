@@ -4,8 +4,6 @@ Those are by `trainlaunch probe` and `trainlaunch tune`; a `span` is the value's
 written there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

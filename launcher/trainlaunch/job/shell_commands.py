@@ -40,7 +40,7 @@ _WRAPPERS = {
 }
 _BEFORE_PROGRAM = _words("run profile launch then do else if while until { (")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_NUMBER_BEFORE_PROGRAM = re.compile(r"\d[\d.,:-]*[smhd]?|0x[0-9a-fA-F]+")
+_NUMBER_BEFORE_PROGRAM = r"\d[\d.,:-]*[smhd]?|0x[0-9a-fA-F]+"
 
 
 class ShellCommand(NamedTuple):
@@ -100,4 +100,4 @@ def program_at(words: Sequence[str]) -> int | None:
 
 def _between(word: str, valued: frozenset[str] | None) -> bool:
     """Whether a word can stand between a wrapper and its program: an option, a duration, a mask of CPUs."""
-    return valued is not None and (word.startswith("-") or _NUMBER_BEFORE_PROGRAM.fullmatch(word) is not None)
+    return valued is not None and (word.startswith("-") or re.fullmatch(_NUMBER_BEFORE_PROGRAM, word) is not None)

@@ -34,7 +34,7 @@ TENSOR, _PIPELINE = ("--tensor-parallel-size", "-tp"), ("--pipeline-parallel-siz
 _DATA = ("--data-parallel-size-local", "-dpl", "--data-parallel-size", "-dp")
 _CHUNKS, _BACK, _OF_GROUP = 10, 24 * MIB, 6 * 4 * MIB
 _RING = 16  # MiB a chunk, VLLM_MQ_MAX_CHUNK_BYTES_MB
-_VLLM_MODULE = re.compile(r"vllm(?:\..+)?")
+_VLLM_MODULE = r"vllm(?:\..+)?"
 _VLLM_IMAGE = re.compile(r"(?:^|/)vllm-openai(?:[:@].*)?$")
 
 Commands = Sequence[tuple[str, ...]]
@@ -107,7 +107,7 @@ def is_vllm(words: Sequence[str]) -> bool:
     for at, word in enumerate(words):
         if posixpath.basename(word) == VLLM and words[at + 1 : at + 2] == ("serve",):
             return True
-        if word == "-m" and at + 1 < len(words) and _VLLM_MODULE.fullmatch(words[at + 1]):
+        if word == "-m" and at + 1 < len(words) and re.fullmatch(_VLLM_MODULE, words[at + 1]):
             return True
     return False
 

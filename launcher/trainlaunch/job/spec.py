@@ -2,9 +2,8 @@
 
 Sizes are bytes, CPUs thousandths, durations seconds. None always means "not set": auto, or the image's own.
 NamedTuples, since every start defines these classes: a frozen dataclass with slots takes four times as long to define.
+Where a module has many, its annotations are evaluated: Python compiles each that is a string at every start.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Mapping
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.diagnostics import Span
 from trainlaunch.gpu_names import ALL_GPUS
-from trainlaunch.job.loader_spec import DataLoaderSpec
+from trainlaunch.job.ceilings import Ceiling, Policy
+from trainlaunch.job.loader_spec import DataLoaderSpec, ProbeMeasurement, Tune
 from trainlaunch.job.reserved import SECRETS_FOLDER
 from trainlaunch.job.starter import Starter
 from trainlaunch.job.starter_search import starter_of
@@ -20,9 +20,7 @@ from trainlaunch.kinds import KINDS, Kind
 from trainlaunch.targets import Target, target_record
 
 if TYPE_CHECKING:
-    from trainlaunch.job.ceilings import Ceiling, Policy
     from trainlaunch.job.code_folder import CodeFolder
-    from trainlaunch.job.loader_spec import ProbeMeasurement, Tune
     from trainlaunch.job.patch import Patch
 
 
@@ -184,8 +182,27 @@ class Measured(NamedTuple):
 
     probe: ProbeMeasurement | None
     tune: Tune | None
-    probed: JobSpec | None
+    probed: "JobSpec | None"
     python: ImagePython | None = None
+
+
+class HealthCheck(NamedTuple):
+    """How the engine asks after the container; all durations in seconds.
+
+    `stall_after` is the longest wait for one batch, None where waits are not watched.
+    """
+
+    interval: int
+    timeout: int
+    retries: int
+    start_period: int
+    on_unhealthy: str
+    stall_after: int | None = None
+
+    @property
+    def stops(self) -> bool:
+        """Whether an unhealthy job is stopped."""
+        return self.on_unhealthy == "stop"
 
 
 class JobSpec(NamedTuple):
@@ -233,10 +250,10 @@ class JobSpec(NamedTuple):
     profile: str | None
     origins: Mapping[str, Origin]
     sets: tuple[str, ...] = ()
-    patch: Patch | None = None
+    patch: "Patch | None" = None
     policy: Policy | None = None
     measured: Measured | None = None
-    code: Mapping[int, CodeFolder] = {}  # by the index of its mount, on a target that has no folder of this host
+    code: Mapping[int, "CodeFolder"] = {}  # by the index of its mount, on a target that has no folder of this host
 
     def ceiling(self, name: str) -> Ceiling | None:
         """Return the policies' limit of that name, or None where there is none."""
@@ -274,22 +291,3 @@ class JobSpec(NamedTuple):
     def span(self, field: str) -> Span | None:
         """Return the place of a dotted field in its file, or None where it was not set there."""
         return self.origin(field).span
-
-
-class HealthCheck(NamedTuple):
-    """How the engine asks after the container; all durations in seconds.
-
-    `stall_after` is the longest wait for one batch, None where waits are not watched.
-    """
-
-    interval: int
-    timeout: int
-    retries: int
-    start_period: int
-    on_unhealthy: str
-    stall_after: int | None = None
-
-    @property
-    def stops(self) -> bool:
-        """Whether an unhealthy job is stopped."""
-        return self.on_unhealthy == "stop"

@@ -8,9 +8,14 @@ from trainlaunch.did_you_mean import closest
 
 TOKENS = ("num_workers", "prefetch_factor", "batch_size", "nproc_per_node")
 OF_LOADERS = TOKENS[:3]
-_TOKEN = re.compile(rf"(?:|.*=)(\{{*)\{{({'|'.join(TOKENS)})\}}(\}}*)", re.DOTALL)
+_TOKEN = rf"(?:|.*=)(\{{*)\{{({'|'.join(TOKENS)})\}}(\}}*)"
 _IN_BRACES = re.compile(r"(?:|.*=)\{([A-Za-z_-]+)\}", re.DOTALL)
 _NEAR = 0.85  # `{workers}` may be somebody's own template, `{num_worker}` hardly
+
+
+def _token_in(argument: str) -> re.Match[str] | None:
+    """Return the token in braces that an argument is or ends in; few have any, and the pattern takes long to make."""
+    return re.fullmatch(_TOKEN, argument, re.DOTALL) if "}" in argument else None
 
 
 def token_of(argument: str) -> str | None:
@@ -18,19 +23,19 @@ def token_of(argument: str) -> str | None:
 
     In doubled braces it is a literal, and has no name here.
     """
-    match = _TOKEN.fullmatch(argument)
+    match = _token_in(argument)
     return match[2] if match and not match[1] and not match[3] else None
 
 
 def has_token(argument: str) -> bool:
     """Return whether the preflight changes an argument: a token, or one in more braces, which loses a pair of them."""
-    match = _TOKEN.fullmatch(argument)
+    match = _token_in(argument)
     return match is not None and len(match[1]) == len(match[3])
 
 
 def literal_of(argument: str) -> str:
     """Return how a job file writes an argument so that it arrives as it is: a token of its own in a pair more."""
-    match = _TOKEN.fullmatch(argument)
+    match = _token_in(argument)
     if match is None or not has_token(argument):
         return argument
     return f"{argument[: match.start(1)]}{{{argument[match.start(1) :]}}}"

@@ -3,8 +3,6 @@
 Renderers and runners only spell what stands here.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar

@@ -33,7 +33,7 @@ def start_method_derivation(job: JobSpec) -> str:
     return "as `trainlaunch probe` saw it"
 
 
-_TUNED = re.compile(r"\b(?:num_workers|prefetch_factor|inject)\W+\w+")
+_TUNED = r"\b(?:num_workers|prefetch_factor|inject)\W+\w+"
 
 
 def input_of(job: JobSpec, *, tuned: bool = False) -> str:
@@ -46,7 +46,7 @@ def input_of(job: JobSpec, *, tuned: bool = False) -> str:
 
     image = job.image.partition("@")[0] if job.origin("image").kind == KIND else job.image
     ranks = ranks_of(job).value
-    stated = re.findall(r"\w+", _TUNED.sub("", job.data_loader.stated)) if tuned else job.data_loader.stated
+    stated = re.findall(r"\w+", re.sub(_TUNED, "", job.data_loader.stated)) if tuned else job.data_loader.stated
     whole = (image, job.command, job.script, torchrun_prefix(job, ranks), stated, ranks)
     return f"sha256:{hashlib.sha256(repr(whole).encode()).hexdigest()}"
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Span
-from trainlaunch.formats.gpus import GPU_RESOURCE, gives_gpu_nodes, is_no_accelerator
+from trainlaunch.formats.gpus import gives_gpu_nodes, is_gpu_resource, is_no_accelerator
 from trainlaunch.formats.quantities import bytes_of
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.job.reserved import KUEUE_PRIORITY_LABEL
@@ -155,7 +155,7 @@ def _image(policy: Policy, image: str) -> Iterator[Refusal]:
 
 def extended(name: str, said: str, resource: str) -> Iterator[Demand]:
     """Yield the demand of a resource that may be a part of a GPU; GPUs are counted, and network cards are none."""
-    if not (GPU_RESOURCE.fullmatch(resource) or is_no_accelerator(resource)):
+    if not (is_gpu_resource(resource) or is_no_accelerator(resource)):
         yield Demand(EXTENDED, name, resource, said)
 
 

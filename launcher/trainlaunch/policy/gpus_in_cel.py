@@ -35,7 +35,7 @@ _GRANTS = f'(e.name.endsWith("{GRANTS}") || e.name == "{RESOURCE_VARIABLE}")'
 _CHOOSES = f"e.name in {json.dumps(sorted(CHOOSE))}"
 _IS_VOID = f'c.?env.orValue([]).exists(e, e.name == "{VENDOR_VARIABLES[0]}" && {_VOID})'
 _ANNOTATIONS = "p.?metadata.?annotations.orValue({})"
-_HARMLESS = matches(f"{_ANNOTATIONS}[k]", f"(?:(?:{OTHER_NODES.pattern})(?::[^,]*)?(?:,|$))*")
+_HARMLESS = matches(f"{_ANNOTATIONS}[k]", f"(?:(?:{OTHER_NODES})(?::[^,]*)?(?:,|$))*")
 
 # What gives GPUs, the pods that are asked, and CEL that is true of those that it doesn't give any.
 _GIVERS = (

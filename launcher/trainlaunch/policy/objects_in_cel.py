@@ -160,7 +160,7 @@ def _by_kind(texts: dict[str, str], otherwise: str) -> str:
 
 def shared_variables() -> dict[str, str]:
     """Return the variables of all rules: the pattern of GPUs, and the objects without their types."""
-    gpu = json.dumps(f"^(?:{GPU_RESOURCE.pattern})$")
+    gpu = json.dumps(f"^(?:{GPU_RESOURCE})$")
     return {"gpu": gpu, "made": "dyn(object)", "old": "dyn(oldObject)"}
 
 

@@ -178,7 +178,7 @@ def _lists(policy: Policy) -> Iterator[Rule]:
         yield Rule(each_of(f"{within} &&\n  {of_kueue}"), f"priority classes are {', '.join(allowed.values)}")
     for allowed in policy.allowed.get("allowed_extended", ()):
         others = ", ".join(allowed.values) or "none"
-        known = f"{IS_GPU} || {matches('k', NO_ACCELERATOR.pattern)} || k in {json.dumps(allowed.values)}"
+        known = f"{IS_GPU} || {matches('k', NO_ACCELERATOR)} || k in {json.dumps(allowed.values)}"
         named = " && ".join(f"c.?resources.?{each}.orValue({{}}).all(k, {known})" for each in ASKED)
         yield Rule(
             each_of(f"{ALL_CONTAINERS}.all(c, {named})", "entering"),

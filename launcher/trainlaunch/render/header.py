@@ -20,13 +20,13 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import format_duration
 
 _RELATIVE_TO_JOB = "Relative mounts are relative to the folder of"
-_FIRST_LINE = re.compile(rf"^(?:#|//) {HEADER_START[2:]}(.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)
-_FORMAT = re.compile(r"^(?:#|//) rendering format (\d+)(?:,|\r?$)", re.MULTILINE)
-_OPTIONS = re.compile(r"^(?:#|//) options: (.+)$", re.MULTILINE)
+_FIRST_LINE = rf"^(?:#|//) {HEADER_START[2:]}(.+) for ([a-z][a-z-]*): change that file"
+_FORMAT = r"^(?:#|//) rendering format (\d+)(?:,|\r?$)"
+_OPTIONS = r"^(?:#|//) options: (.+)$"
 _TAKE_A_VALUE = frozenset({"--set", "--name", "--policy"})
 _NO_LONGER = "--force"  # in headers of rendered files that were written before
-_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]\S*')
-_PLAIN_WORD = re.compile(r"[\w./:=,+@%-]+", re.ASCII)
+_WORD = r'"(?:[^"\\]|\\.)*"|[^\s"]\S*'
+_PLAIN_WORD = r"[\w./:=,+@%-]+"
 
 
 class Header(NamedTuple):
@@ -50,7 +50,7 @@ class Header(NamedTuple):
 
 def named_job_file(text: str) -> str | None:
     """Return the job file that a rendered file, or its beginning, names; None where it has no header."""
-    first = _FIRST_LINE.search(text)
+    first = re.search(_FIRST_LINE, text, re.MULTILINE)
     return first[1] if first else None
 
 
@@ -59,15 +59,15 @@ def read_header(text: str) -> Header | None:
 
     Raises ValueError where the header was changed so that it can't be read, and where the text has several.
     """
-    first = _FIRST_LINE.search(text)
+    first = re.search(_FIRST_LINE, text, re.MULTILINE)
     if first is None:
         return None
     # The plain search first: a regular expression takes long to find nothing in a whole rendered file.
-    if text.find(" Rendered by ", first.end()) >= 0 and _FIRST_LINE.search(text, first.end()):
+    if text.find(" Rendered by ", first.end()) >= 0 and re.search(_FIRST_LINE, text[first.end() :], re.MULTILINE):
         raise ValueError("it holds several rendered files; keep one in each")
     block = re.compile(r"(?:(?:#|//) .*\n)*").match(text, first.start())
     said = block.group() if block else ""
-    version, line = _FORMAT.search(said), _OPTIONS.search(said)
+    version, line = re.search(_FORMAT, said, re.MULTILINE), re.search(_OPTIONS, said, re.MULTILINE)
     if version is None:
         raise ValueError("its header has no line `rendering format N`")
     options = _read_options(line[1]) if line else []
@@ -88,9 +88,9 @@ def _read_options(line: str) -> list[tuple[str, str]]:
     """Return the pairs of option and value that a line of `_options` says; raises ValueError for another line."""
     import json
 
-    if _WORD.sub("", line).strip():
+    if re.sub(_WORD, "", line).strip():
         raise ValueError("the options in its header have a quote that is never closed")
-    words = iter(str(json.loads(each)) if each.startswith('"') else each for each in _WORD.findall(line))
+    words = iter(str(json.loads(each)) if each.startswith('"') else each for each in re.findall(_WORD, line))
     options = []
     for option in words:
         value = next(words, None) if option in _TAKE_A_VALUE else ""
@@ -110,7 +110,7 @@ def _options(plan: LaunchPlan, base: Path | None) -> str:
     words = [word for each in plan.job.sets for word in ("--set", each)]
     words += ["--name", plan.name] if plan.name_fixed else []
     words += ["--policy", _seen(policy, plan, base)] if policy else []
-    return " ".join(each if _PLAIN_WORD.fullmatch(each) else json.dumps(each) for each in words)
+    return " ".join(each if re.fullmatch(_PLAIN_WORD, each, re.ASCII) else json.dumps(each) for each in words)
 
 
 def _seen(policy: str, plan: LaunchPlan, base: Path | None) -> str:

@@ -91,9 +91,7 @@ def script_rules() -> tuple[PlanRule, ...]:
 
 def start_rules() -> tuple[PlanRule, ...]:
     """Return the rules of a job that is about to start from its own folder; a plan may be made of a copy elsewhere."""
-    from trainlaunch.rules.plan import job_process
-
-    return (job_process.script_not_mounted,)
+    return (code_mounts.script_not_mounted,)
 
 
 def measured_rules() -> tuple[PlanRule, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -31,11 +30,11 @@ class Callee(NamedTuple):
     node: Function
 
 
-@dataclass(frozen=True)
 class Callees:
     """The functions of a program; several of one name all count as what a call of that name runs."""
 
-    program: Program
+    def __init__(self, program: Program) -> None:
+        self.program = program
 
     @cached_property
     def nodes(self) -> tuple[Site, ...]:

@@ -6,7 +6,6 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -35,17 +34,19 @@ class Leaf(NamedTuple):
 Tree: TypeAlias = "Mapping[str, Tree | Leaf]"
 
 
-@dataclass(frozen=True)
 class Config:
     """A part of a configuration: `path` is its key from the top, dotted.
 
     `overrides`: the command line may set KEY=VALUE for what is in it. `option` names the file instead of its default.
     """
 
-    tree: Tree = field(default_factory=dict)
-    path: str = ""
-    overrides: bool = False
-    option: Option | None = None
+    def __init__(
+        self, tree: Tree | None = None, path: str = "", overrides: bool = False, option: Option | None = None
+    ) -> None:
+        self.tree: Tree = tree or {}
+        self.path = path
+        self.overrides = overrides
+        self.option = option
 
     def __getitem__(self, key: str) -> Value | None:
         """What stands at a key; None where nothing does."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 
 from trainlaunch.script.callees import Callee, Callees, Site, owner_of
 from trainlaunch.script.source import Function, PythonSource
@@ -40,11 +39,11 @@ def loops_over(callees: Callees, made: list[Site]) -> tuple[Site, ...]:
     return tuple(flow.loops.values())
 
 
-@dataclass
 class _Flow:
-    callees: Callees
-    loops: dict[ast.AST, Site] = field(default_factory=dict)
-    seen: set[tuple[object, ...]] = field(default_factory=set)
+    def __init__(self, callees: Callees) -> None:
+        self.callees = callees
+        self.loops: dict[ast.AST, Site] = {}
+        self.seen: set[tuple[object, ...]] = set()
 
     def _first_time(self, *what: object) -> bool:
         new = what not in self.seen

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from trainlaunch.script.program import Program
@@ -49,8 +48,7 @@ class RankStart(NamedTuple):
     flag: str
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(NamedTuple):
     """Every call of a program with its whole name."""
 
     program: Program

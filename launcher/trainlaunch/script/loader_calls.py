@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from trainlaunch.script.program import Program
 from trainlaunch.script.resolve import Scope
@@ -33,7 +32,7 @@ def loaders_of(program: Program) -> tuple[Loader, ...]:
     """Return one Loader for each DataLoader that is alive, in the order of the text, names unique."""
     found = [loader for source, call in calls_of(program) for loader in _made(program, source, call)]
     names = unique([each.name for each in found[:MAX_LOADERS]])
-    return tuple(replace(each, name=name) for each, name in zip(found, names, strict=False))
+    return tuple(each._replace(name=name) for each, name in zip(found, names, strict=False))
 
 
 def calls_of(program: Program) -> Iterator[tuple[PythonSource, ast.Call]]:
@@ -54,7 +53,7 @@ def _made(program: Program, source: PythonSource, call: ast.Call) -> Iterator[Lo
     if function is not None and _returned(source, call, function):
         calls = program.calls.get(function.name, [])
         for site, where in calls:
-            called = replace(scope, called={function: (site, where)})
+            called = scope._replace(called={function: (site, where)})
             unnamed = tidy(function.name) if "loader" in function.name else "train"
             for name in _of_pair(source, call, where, site) or _of_loop(where, site) or names_of(where, site, unnamed):
                 yield _loader(called, call, name)
@@ -118,10 +117,10 @@ def _setting(scope: Scope, name: str, node: ast.expr) -> Value:
     if name == "collate_fn":
         return collate(scope.source, node)
     if name == "batch_size":
-        return replace(scope, by_default=True).value(node)
+        return scope._replace(by_default=True).value(node)
     if name in {"persistent_workers", "prefetch_factor"}:
         guarded = _with_workers(node)
-        return replace(scope.value(guarded), text=GUARDED) if guarded is not node else scope.value(node)
+        return scope.value(guarded)._replace(text=GUARDED) if guarded is not node else scope.value(node)
     return scope.value(node)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from trainlaunch.script.assignments import parameters
 from trainlaunch.script.script_facts import AUTO, OPTION, OVERRIDE, VARIABLE, Loader, Option, ScriptFacts, Value
@@ -33,7 +32,7 @@ def options_of(sources: tuple[PythonSource, ...]) -> tuple[Option, ...]:
             if option is not None:
                 found.setdefault(option.dest, option)
     for option in options_of_signatures(sources):
-        found.setdefault(option.dest, replace(option, changed=option.dest in changed))
+        found.setdefault(option.dest, option._replace(changed=option.dest in changed))
     return tuple(found.values())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from trainlaunch.script.config_files import Config, Leaf, Tree
@@ -12,17 +11,23 @@ from trainlaunch.script.script_facts import Option
 from trainlaunch.script.source import Function, PythonSource
 
 
-@dataclass(frozen=True)
 class Program:
     """The script with the modules that it imports from its folder, and its options by name.
 
     `files` are the configuration files that it names, `hydra` is what its entry function gets from Hydra.
     """
 
-    sources: tuple[PythonSource, ...]
-    options: Mapping[str, Option]
-    files: Mapping[str, Config] = field(default_factory=dict)
-    hydra: Config | None = None
+    def __init__(
+        self,
+        sources: tuple[PythonSource, ...],
+        options: Mapping[str, Option],
+        files: Mapping[str, Config] = {},
+        hydra: Config | None = None,
+    ) -> None:
+        self.sources = sources
+        self.options = options
+        self.files = files
+        self.hydra = hydra
 
     @cached_property
     def calls(self) -> Mapping[str, list[tuple[ast.Call, PythonSource]]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import NamedTuple
 
 from trainlaunch.script.assignments import assigned, is_init, parameters, returned
 from trainlaunch.script.config_files import Config
@@ -30,14 +30,13 @@ _WRAPPERS = frozenset({
 _OURS = {"TRAINLAUNCH_NUM_WORKERS", "TRAINLAUNCH_BATCH_SIZE", "TRAINLAUNCH_PREFETCH_FACTOR"}
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(NamedTuple):
     """Where an expression stands: its file, the function around it, and by which call that function runs."""
 
     program: Program
     source: PythonSource
     function: Function | None = None
-    called: Mapping[Function, tuple[ast.Call, PythonSource]] = field(default_factory=dict)
+    called: Mapping[Function, tuple[ast.Call, PythonSource]] = {}
     depth: int = 0
     by_default: bool = False  # a sum is reckoned with what options have unless they are given
 
@@ -69,7 +68,7 @@ class Scope:
         return None
 
     def _deeper(self, source: PythonSource, node: ast.AST) -> Scope:
-        return replace(self, source=source, function=source.function(node), depth=self.depth + 1)
+        return self._replace(source=source, function=source.function(node), depth=self.depth + 1)
 
     def _name(self, name: str) -> Value | None:
         function = self.function
@@ -83,12 +82,12 @@ class Scope:
         for source in (self.source, *self.program.sources):
             constants = assigned(name, source.tree)
             if constants:
-                return replace(self, source=source, function=None, depth=self.depth + 1)._only(constants)
+                return self._replace(source=source, function=None, depth=self.depth + 1)._only(constants)
         return None
 
     def _only(self, expressions: list[ast.expr]) -> Value | None:
         """Return the value of the one assignment; with several nobody knows which one holds."""
-        return replace(self, depth=self.depth + 1).value(expressions[0]) if len(expressions) == 1 else None
+        return self._replace(depth=self.depth + 1).value(expressions[0]) if len(expressions) == 1 else None
 
     def _parameter(self, function: Function, name: str) -> Value | None:
         """Return what the function's calls pass, where they agree; else an option of click of that name."""
@@ -158,11 +157,11 @@ class Scope:
             holders: list[ast.AST] = [source.tree] if source.name == f"{module}.py" else [*classes]
             for holder in holders:
                 if found := assigned(name, holder):
-                    return replace(self, source=source, function=None)._only(found)
+                    return self._replace(source=source, function=None)._only(found)
         return None
 
     def _sum(self, node: ast.BinOp) -> Value | None:
-        values = [replace(self, depth=self.depth + 1).value(each) for each in (node.left, node.right)]
+        values = [self._replace(depth=self.depth + 1).value(each) for each in (node.left, node.right)]
         left, right = (each.number if self.by_default or each.kind == KNOWN else None for each in values)
         if any(each.option is not None and each.option.changed for each in values):
             return None
@@ -182,7 +181,7 @@ class Scope:
             for each in ast.walk(start)
             if isinstance(each, ast.Assign) and any(ast.unparse(target) == f"self.{name}" for target in each.targets)
         ]
-        inside = replace(self, function=start, depth=self.depth + 1)
+        inside = self._replace(function=start, depth=self.depth + 1)
         if given:
             return inside._only(given)
         return inside._parameter(start, name) if name in parameters(start) else None
@@ -210,7 +209,7 @@ class Scope:
         if isinstance(owner, ast.Name):
             around = self.function or self.source.tree
             given = assigned(owner.id, around) or assigned(owner.id, self.source.tree)
-            return replace(self, depth=self.depth + 1)._written(given[0], key) if len(given) == 1 else None
+            return self._replace(depth=self.depth + 1)._written(given[0], key) if len(given) == 1 else None
         if isinstance(owner, ast.Dict):
             pairs = zip(owner.keys, owner.values, strict=True)
             found = [value for name, value in pairs if isinstance(name, ast.Constant) and name.value == key]
@@ -218,7 +217,7 @@ class Scope:
             found = [each.value for each in owner.keywords if each.arg == key]
         else:
             return None
-        return replace(self, depth=self.depth + 1).value(found[-1]) if found else None
+        return self._replace(depth=self.depth + 1).value(found[-1]) if found else None
 
     def _call(self, node: ast.Call) -> Value | None:
         called = self.source.dotted(node.func)
@@ -254,7 +253,7 @@ class Scope:
             return Value(CONFIG, files[0]) if len(files) == 1 else None
         if last in _WRAPPERS:
             inner = [*node.args, *(each.value for each in node.keywords if each.arg is None)]
-            deeper = replace(self, depth=self.depth + 1)
+            deeper = self._replace(depth=self.depth + 1)
             parts = [part for each in inner if (part := deeper.config(each)) is not None]
             if parts and (last in {"merge", "unsafe_merge"} or len(parts) == 1):
                 return Value(CONFIG, reduce(Config.merged, parts))
@@ -273,8 +272,8 @@ class Scope:
         if len(given) != 1:
             return None
         function, source = functions[0]
-        inside = replace(self, source=source, function=function, called={**self.called, function: (node, self.source)})
-        return replace(inside, depth=self.depth + 1).value(given[0])
+        inside = self._replace(source=source, function=function, called={**self.called, function: (node, self.source)})
+        return inside._replace(depth=self.depth + 1).value(given[0])
 
 
 def _of_environment(name: object, default: object) -> Value | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from trainlaunch.script.packages import Start
@@ -14,8 +13,7 @@ GUARDED = "where there are workers"  # the text of a setting that a call makes o
 UNSTATED = "torch's default"  # the text of a setting that a call leaves to torch
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option of the script's command line; `flag` is empty for a positional argument.
 
     `default` is its literal, None where there is none. `changed`: the script gives it another value later on. `joined`:
@@ -35,8 +33,7 @@ class Option:
     by_position: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """One setting: a `known` literal, an `option` of the script, `auto` (read from our variable), a `variable` whose
     name is `text` and whose default is `literal`, or `unknown` text; an `override` is a key, `text`, of a configuration
     that the command may set, and a `config` a part of one.
@@ -57,8 +54,7 @@ class Value:
         return self.option.default if self.option else self.literal
 
 
-@dataclass(frozen=True, slots=True)
-class Loader:
+class Loader(NamedTuple):
     """One DataLoader: its `settings` by the names of data_loader's fields; what is not set is not there."""
 
     name: str
@@ -66,8 +62,7 @@ class Loader:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
+class Turns(NamedTuple):
     """Whether the text shows that each loop over a loader ends before the next starts.
 
     `why` has the places of the loops, else what speaks against it, `` where it was not asked.
@@ -85,8 +80,7 @@ class ScriptOwner(NamedTuple):
     number: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptFacts:
+class ScriptFacts(NamedTuple):
     """All that was found. `notes` are whole sentences for the job file; `shared` are data_loader's own settings.
 
     `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `ranks` how many and `ranks_option`
@@ -100,7 +94,7 @@ class ScriptFacts:
     loaders: tuple[Loader, ...] = ()
     turns: Turns = Turns()
     options: tuple[Option, ...] = ()
-    shared: Mapping[str, str] = field(default_factory=dict)
+    shared: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
     starts_ranks: str = ""
     ranks: int | None = None

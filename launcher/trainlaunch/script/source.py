@@ -6,7 +6,6 @@ import ast
 import os
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -21,12 +20,12 @@ MAX_BYTES = MIB  # of a script or module
 TOP_OF_PROJECT = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
-@dataclass(frozen=True)
 class PythonSource:
     """One file: `name` is how places in it are called, like train.py."""
 
-    name: str
-    tree: ast.Module
+    def __init__(self, name: str, tree: ast.Module) -> None:
+        self.name = name
+        self.tree = tree
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from trainlaunch.formats.docker.functions import END_OF_TEXT
 from trainlaunch.yamltree.emitter import Quoted, comment, yaml_block, yaml_folded, yaml_string, yaml_text
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_EXPANDED = re.compile(r"\$\$+|\$(?=[(\x80-\U0010ffff])")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_EXPANDED = re.compile(r"\$\$+|\$(?=\(|[^\x00-\x7f])")
 _PLAIN_SHELL_WORD = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:=@%+,-]*")
 
 
@@ -41,7 +41,7 @@ def here_document(value: str) -> Quoted:
 
 def sh_name(value: str) -> Quoted:
     """Return the name of a shell variable; raises ValueError for anything else, since no quoting exists for names."""
-    if not _NAME.fullmatch(value):
+    if not re.fullmatch(_NAME, value):
         raise ValueError(f"{value!r} is not the name of an environment variable")
     return Quoted(value)
 

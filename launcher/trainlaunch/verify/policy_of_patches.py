@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from trainlaunch.formats.docker.flags import takes_shm
-from trainlaunch.formats.gpus import GPU_RESOURCE, gives_gpus, gives_gpus_at, may_give_gpus
+from trainlaunch.formats.gpus import gives_gpus, gives_gpus_at, is_gpu_resource, may_give_gpus
 from trainlaunch.formats.quantities import bytes_of, parse_milli_quantity, parse_quantity, quantity_text
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.policy.demands import (
@@ -114,7 +114,7 @@ def _gpus(container: dict[str, Any]) -> Iterator[str]:
     claims = mapping(container.get("resources")).get("claims")
     if claims:
         yield f"claims: {claims}"
-    yield from (f"{name}: {each}" for name, each in _resources(container).items() if GPU_RESOURCE.fullmatch(name))
+    yield from (f"{name}: {each}" for name, each in _resources(container).items() if is_gpu_resource(name))
     mounts = map(mapping, listed(container.get("volumeMounts")))
     yield from (f"the mount {each['mountPath']}" for each in mounts if gives_gpus_at(str(each.get("mountPath"))))
 

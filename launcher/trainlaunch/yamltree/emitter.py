@@ -13,11 +13,11 @@ from typing import NamedTuple
 # invisible and direction-changing characters would hide from a reviewer what the file says.
 _HIDDEN = "\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\U000e0000-\U000e0fff"
 _UNPRINTABLE = f"\x00-\x1f{_HIDDEN}"
-_YAML_ESCAPED = re.compile(f'["\\\\{_UNPRINTABLE}]')
-_NOT_IN_BLOCK = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")  # a block holds tabs, and its lines end
-_NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}\ud800-\udfff]")  # a file's name may hold bytes that are no UTF-8
+_YAML_ESCAPED = f'["\\\\{_UNPRINTABLE}]'
+_NOT_IN_BLOCK = f"[\x00-\x08\x0b-\x1f{_HIDDEN}]"  # a block holds tabs, and its lines end
+_NOT_IN_COMMENT = f"[{_UNPRINTABLE}\ud800-\udfff]"  # a file's name may hold bytes that are no UTF-8
 _NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-_PLAIN_KEY = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_][A-Za-z0-9_-]*")
+_PLAIN_KEY = r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_][A-Za-z0-9_-]*"
 
 WIDTH = 120  # columns that a reviewer sees
 
@@ -42,9 +42,16 @@ class Style(NamedTuple):
 _OURS = Style()
 
 
+def _is_plain(value: str) -> bool:
+    """Whether a text is of ASCII's visible characters alone, as most are: the patterns take long to compile."""
+    return value.isascii() and value.isprintable()
+
+
 def yaml_string(value: str) -> Quoted:
     """Return a double-quoted YAML scalar on one line."""
-    return Quoted('"' + _YAML_ESCAPED.sub(_yaml_escape, value) + '"')
+    if _is_plain(value):
+        return Quoted('"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"')
+    return Quoted('"' + re.sub(_YAML_ESCAPED, _yaml_escape, value) + '"')
 
 
 def _yaml_escape(match: re.Match[str]) -> str:
@@ -111,7 +118,7 @@ def yaml_inline(value: object) -> Quoted:
 
 
 def _key(key: str) -> str:
-    return key if isinstance(key, Quoted) or _PLAIN_KEY.fullmatch(key) else yaml_string(key)
+    return key if isinstance(key, Quoted) or re.fullmatch(_PLAIN_KEY, key) else yaml_string(key)
 
 
 def _lines(value: object, indent: int, style: Style) -> Iterator[str]:
@@ -165,9 +172,9 @@ def _has_hidden(value: str) -> bool:
     """Whether a character of `value` can't stand in a block; of ASCII text, as most are, that is told much faster."""
     if value.isascii():
         return not value.replace("\n", "").replace("\t", "").isprintable()
-    return _NOT_IN_BLOCK.search(value) is not None
+    return re.search(_NOT_IN_BLOCK, value) is not None
 
 
 def comment(value: str) -> Quoted:
     """Return text for one comment line: what could end the line or hide in it is escaped."""
-    return Quoted(_NOT_IN_COMMENT.sub(_yaml_escape, value))
+    return Quoted(value if _is_plain(value) else re.sub(_NOT_IN_COMMENT, _yaml_escape, value))

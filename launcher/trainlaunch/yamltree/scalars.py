@@ -23,7 +23,7 @@ _WORDS_11: dict[str, Value] = {
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
 }
 _INT = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_FLOAT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _MAX_INTEGER = 2**64  # go-yaml takes what is no uint64 for a float
 _MAX_NUMBER_LENGTH = 400
 
@@ -64,7 +64,7 @@ def _number(text: str) -> int | float | None:
         number = -number if sign == "-" else number
         if -_MAX_INTEGER // 2 <= number < _MAX_INTEGER:
             return number
-    if not _FLOAT.fullmatch(text):
+    if not re.fullmatch(_FLOAT, text):
         return None
     value = float(text)
     return None if value in (float("inf"), float("-inf")) else value

@@ -20,8 +20,8 @@ MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_DEPTH = 64
 
 # What YAML forbids, and NEL, LS and PS: YAML 1.1 takes those three for line ends, editors and YAML 1.2 don't.
-_FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-_NOT_IN_A_STRING = re.compile("[\0\ud800-\udfff]")
+_FORBIDDEN = "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
+_NOT_IN_A_STRING = "[\0\ud800-\udfff]"
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _QUOTES = frozenset("'\"|>")  # a plain scalar's style is None from PyYAML's own parser and '' from libyaml
 
@@ -65,7 +65,7 @@ def parse_yaml(text: str, file: str, report: Report) -> Node | None:
     Duplicate keys, tags and keys that are no words are put in `report` too, but reading goes on.
     """
     text = text.removeprefix("\ufeff")
-    forbidden = _FORBIDDEN.search(text)
+    forbidden = None if text.replace("\n", "").isprintable() else re.search(_FORBIDDEN, text)
     if forbidden:
         report.take(_forbidden_character(text, forbidden.start(), file))
         return None
@@ -158,7 +158,8 @@ class _Builder:
             return self._sequence(event, depth)
         scalar = ScalarNode(event.value, event.style not in _QUOTES, self._span(event, event))
         # Only double quotes have escapes, and nothing else brings in what the text itself may not hold.
-        bad = _NOT_IN_A_STRING.search(event.value) if event.style == '"' else None
+        quoted = event.style == '"' and not event.value.isprintable()
+        bad = re.search(_NOT_IN_A_STRING, event.value) if quoted else None
         if bad:
             number = ord(bad.group())
             self._report.add(

@@ -26,7 +26,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import measuring_command
 from trainlaunch.repository.regular_files import is_of_shell, open_given
 from trainlaunch.repository.root import Reach, outside
-from trainlaunch.targets import TARGETS
+from trainlaunch.targets import TARGETS, target_record
 from trainlaunch.units import human_size
 
 CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 an internal error, 130 interrupted"
@@ -114,6 +114,17 @@ def refuse_folder_elsewhere(folder: Path, args: argparse.Namespace) -> None:
     file, reach = folder / "file", reach_of(args)
     if not reach.holds(file, file):
         raise UsageError([outside(file, f"{folder}, a link,", reach, "name the folder itself, or another one")])
+
+
+def refuse_place_elsewhere(args: argparse.Namespace, target: str) -> None:
+    """Raise UsageError where --context, --namespace or --kind is given for a target that has no cluster."""
+    if not target_record(target).on_this_machine:
+        return
+    means = {"context": "names a place in a cluster", "namespace": "names a place in a cluster"}
+    for option, what in (means | {"kind": "names an object of a cluster"}).items():
+        if getattr(args, option, None) is not None:
+            message = f"--{option} {what}, and the target is {target}"
+            raise UsageError([Diagnostic("TL118", message, f"add `--target kubernetes`, or leave out --{option}")])
 
 
 def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:

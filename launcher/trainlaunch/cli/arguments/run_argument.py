@@ -10,14 +10,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of, target_name
+from trainlaunch.cli.arguments.job_arguments import POLICY_ARGUMENTS, reach_of, refuse_place_elsewhere, target_name
 from trainlaunch.cli.arguments.verb_table import Argument, argument
 from trainlaunch.cli.output.streams import Streams, standard_streams
-from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.errors import JobFileRejected, TargetUnavailable, UsageError
+from trainlaunch.errors import JobFileRejected, TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery, check_argument, matching, not_yours, removable
-from trainlaunch.targets import KUBERNETES, ON_THIS_MACHINE, TARGETS, target_record
+from trainlaunch.targets import KUBERNETES, ON_THIS_MACHINE, TARGETS
 
 if TYPE_CHECKING:
     from trainlaunch.run.base.store import RunStore
@@ -105,17 +104,6 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
-
-
-def refuse_place_elsewhere(args: argparse.Namespace, target: str) -> None:
-    """Raise UsageError where --context, --namespace or --kind is given for a target that has no cluster."""
-    if not target_record(target).on_this_machine:
-        return
-    means = {"context": "names a place in a cluster", "namespace": "names a place in a cluster"}
-    for option, what in (means | {"kind": "names an object of a cluster"}).items():
-        if getattr(args, option, None) is not None:
-            message = f"--{option} {what}, and the target is {target}"
-            raise UsageError([Diagnostic("TL118", message, f"add `--target kubernetes`, or leave out --{option}")])
 
 
 @functools.cache

@@ -18,9 +18,7 @@ MAX_COLUMNS_SHOWN = 240  # columns of a line that an error is in
 SCHEMA_VERSION = 3  # of every JSON document that trainlaunch prints
 _MAX_BYTES = 4 * 1024 * 1024  # of a file whose line is quoted
 # Inside JSON's strings alone: what a terminal obeys beyond ASCII's own controls, and CI's `##[`.
-_OBEYED = re.compile(
-    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|#(?=#(?:\[|vso\[|teamcity\[))"
-)
+_OBEYED = r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|#(?=#(?:\[|vso\[|teamcity\[))"
 _COLOURS = {"error": "31", "warning": "33", "info": "36", "cause": "31"}
 
 
@@ -115,7 +113,7 @@ def document(content: Mapping[str, object]) -> str:
     import json  # few results are JSON
 
     text = json.dumps({"schema_version": SCHEMA_VERSION, **content}, indent=2, ensure_ascii=False)
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return re.sub(_OBEYED, lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def _short(text: str) -> str:

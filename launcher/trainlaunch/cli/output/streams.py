@@ -10,7 +10,6 @@ import io
 import os
 import re
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -20,7 +19,7 @@ from trainlaunch.errors import UsageError
 from trainlaunch.sanitize import one_line, sanitize
 
 MIN_COLUMNS = 40  # a narrower terminal wraps as it likes
-_TO_PASTE = re.compile(r"`[^`\n]*`")
+_TO_PASTE = r"`[^`\n]*`"
 _SPACE = "\0"  # stands for one that no line ends at; text that is shown holds none
 
 
@@ -63,13 +62,15 @@ def wrapped(text: str, columns: int | None, indent: int = 0) -> str:
     """
     if columns is None or all(len(line) <= columns for line in text.split("\n")):
         return text
-    whole = _TO_PASTE.sub(lambda found: found[0].replace(" ", _SPACE), text)
+    whole = re.sub(_TO_PASTE, lambda found: found[0].replace(" ", _SPACE), text)
     return "\n".join(_filled(line, columns, indent) for line in whole.split("\n")).replace(_SPACE, " ")
 
 
 def _filled(line: str, columns: int, indent: int) -> str:
     if len(line) <= columns:
         return line
+    import textwrap  # little is wrapped: what a terminal shows
+
     further = " " * indent
     return textwrap.fill(line, columns, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
 

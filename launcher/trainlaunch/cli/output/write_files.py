@@ -15,7 +15,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.repository.regular_files import read_regular
 
-_TEMPORARY = re.compile(r"\.trainlaunch-[a-z0-9_]{8}\.tmp")
+_TEMPORARY = r"\.trainlaunch-[a-z0-9_]{8}\.tmp"
 _SOME = 8192  # bytes: more than most locks
 
 
@@ -108,7 +108,7 @@ def _differs(path: Path, text: str) -> bool:
 def remove_temporaries(folder: Path) -> None:
     """Delete the temporary files that killed writers of this user left in a folder; a living writer's are locked."""
     with suppress(OSError), os.scandir(folder) as entries:
-        for path in [Path(each) for each in entries if _TEMPORARY.fullmatch(each.name)]:
+        for path in [Path(each) for each in entries if re.fullmatch(_TEMPORARY, each.name)]:
             with suppress(OSError), os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
                 status = os.fstat(file.fileno())
                 if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():

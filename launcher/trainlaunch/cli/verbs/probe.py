@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.job_arguments import job_of, reach_of, say_findings
+from trainlaunch.cli.arguments.job_arguments import job_of, reach_of, refuse_place_elsewhere, say_findings
 from trainlaunch.cli.arguments.measuring import (
     keep_probe,
     measuring_arguments,
     measuring_fields,
     refuse_unwritable_lock,
 )
-from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
+from trainlaunch.cli.arguments.run_argument import store_of_plan
 from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.run_output import Screen, say_diagnoses

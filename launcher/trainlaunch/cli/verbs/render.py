@@ -18,10 +18,10 @@ from trainlaunch.cli.arguments.job_arguments import (
     plan_of,
     reach_of,
     refuse_folder_elsewhere,
+    refuse_place_elsewhere,
     say_findings,
     say_unsized,
 )
-from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere
 from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import framed
 from trainlaunch.cli.output.streams import Streams, style_of

@@ -5,39 +5,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shlex
-import signal
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from signal import SIGHUP
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.cli.arguments.job_arguments import JOB_OUTPUT_ARGUMENT, target_name
-from trainlaunch.cli.arguments.run_argument import opened_store, say_once
 from trainlaunch.cli.arguments.set_variables import set_variables
 from trainlaunch.cli.arguments.verb_table import ArgumentGroup, Usage, argument
-from trainlaunch.cli.arguments.waiting import MAX_DATA_WAIT, max_data_wait, workers_advice
-from trainlaunch.cli.output.command_output import (
-    Hidden,
-    first_lines,
-    first_lines_of,
-    in_options,
-    teller_of_command,
-)
-from trainlaunch.cli.output.run_document import beside_document, with_document
-from trainlaunch.cli.output.run_output import Screen
+from trainlaunch.cli.arguments.waiting import MAX_DATA_WAIT
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
-from trainlaunch.init.command_plan import CommandNumbers, CommandPlan, command_plan
-from trainlaunch.run.base.caller_terminal import CallerTerminal, TypedKeys
-from trainlaunch.run.base.console import Console
-from trainlaunch.run.base.store import Followed, Starting
-from trainlaunch.run.run_lock import new_run_id
 from trainlaunch.targets import DOCKER, LOCAL
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what starts a command is imported by those who start one: its help needs none of it
+    from trainlaunch.cli.output.run_output import Screen
     from trainlaunch.init.command_container import CommandContainer
-    from trainlaunch.run.base.store import RunStore
+    from trainlaunch.init.command_plan import CommandNumbers, CommandPlan
+    from trainlaunch.run.base.caller_terminal import TypedKeys
+    from trainlaunch.run.base.console import Console
+    from trainlaunch.run.base.store import Followed, RunStore
 
 USAGE = Usage(
     examples=(
@@ -107,6 +96,9 @@ USAGE = Usage(
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Plan the command, start it in front of the caller, say how it ended."""
+    from trainlaunch.init.command_plan import CommandNumbers, command_plan
+    from trainlaunch.run.run_lock import new_run_id
+
     command: list[str] = args.command
     if len(command) == 1 and Path(command[0]).suffix in {".yaml", ".yml"}:
         fix = f"write `trainlaunch up {shlex.quote(command[0])}`"
@@ -130,6 +122,16 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         raise UsageError(
             [Diagnostic("TL118", "--target docker and --mount are of a container, which needs --image", fix)]
         )
+    return _here(args, streams, asked, planned_for)
+
+
+def _here(
+    args: argparse.Namespace, streams: Streams, asked: CommandNumbers, planned_for: Callable[..., CommandPlan]
+) -> int:
+    from trainlaunch.cli.arguments.run_argument import opened_store
+    from trainlaunch.cli.output.command_output import first_lines
+    from trainlaunch.run.base.caller_terminal import CallerTerminal
+
     planned = planned_for(asked)
     with opened_store(argparse.Namespace(context=None, namespace=None), (planned.plan.target,)) as store:
         terminal = None if args.detach else CallerTerminal(shared=args.output != "json")
@@ -140,6 +142,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 def _in_container(
     args: argparse.Namespace, streams: Streams, asked: CommandNumbers, planned_for: Callable[..., CommandPlan]
 ) -> int:
+    from trainlaunch.cli.arguments.run_argument import say_once
+    from trainlaunch.cli.output.command_output import first_lines_of
     from trainlaunch.init.command_container import command_container, command_folders
     from trainlaunch.run.backends import docker_backend
     from trainlaunch.run.base.engine_terminal import EngineTerminal
@@ -169,6 +173,12 @@ class _Ready(NamedTuple):
 
 
 def _started(args: argparse.Namespace, streams: Streams, ready: _Ready) -> int:
+    from trainlaunch.cli.arguments.waiting import max_data_wait, workers_advice
+    from trainlaunch.cli.output.command_output import in_options, teller_of_command
+    from trainlaunch.cli.output.run_document import beside_document, with_document
+    from trainlaunch.cli.output.run_output import Screen
+    from trainlaunch.run.base.store import Starting
+
     planned, automatic, store, terminal, lines = ready
     for line in () if args.quiet else lines:
         streams.say(line)
@@ -197,10 +207,12 @@ def _started(args: argparse.Namespace, streams: Streams, ready: _Ready) -> int:
 
 def _console(screen: Screen, terminal: TypedKeys | None) -> Console:
     """Return what shows the command's output as it comes, without the preflight's own line in it."""
+    from trainlaunch.cli.output.command_output import Hidden
+    from trainlaunch.run.base.console import Console
 
     def hang_up(why: str) -> None:
         if terminal is not None:
-            terminal.signal(signal.SIGHUP)
+            terminal.signal(SIGHUP)
         screen.leave(why)
 
     on_one = terminal is not None and terminal.shares_output  # which both streams then share

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from trainlaunch.cli.arguments.job_arguments import job_of, plan_of
+from trainlaunch.cli.arguments.job_arguments import job_of, plan_of, refuse_place_elsewhere
 from trainlaunch.cli.arguments.measuring import (
     keep_tune,
     measuring_arguments,
     measuring_fields,
     refuse_unwritable_lock,
 )
-from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
+from trainlaunch.cli.arguments.run_argument import store_of_plan
 from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.output.report import as_json, document, framed
 from trainlaunch.cli.output.streams import Streams, style_of, wrapped

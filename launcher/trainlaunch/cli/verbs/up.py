@@ -10,10 +10,11 @@ from trainlaunch.cli.arguments.job_arguments import (
     KIND_ARGUMENT,
     job_arguments,
     plan_of,
+    refuse_place_elsewhere,
     say_findings,
     say_unsized,
 )
-from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS, refuse_place_elsewhere, store_of_plan
+from trainlaunch.cli.arguments.run_argument import PLACE_ARGUMENTS, store_of_plan
 from trainlaunch.cli.arguments.verb_table import Usage, argument
 from trainlaunch.cli.arguments.waiting import MAX_DATA_WAIT, max_data_wait, tuning_advice
 from trainlaunch.cli.output.run_document import beside_document, with_document

@@ -14,7 +14,7 @@ from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 T = TypeVar("T")
 
-_VARIABLE_START = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{)")
+_VARIABLE_START = r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{)"
 _VARIABLE = re.compile(r"\$[A-Za-z_{]")  # once the doubled ones are out
 _REQUIRED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):\?[^{}$]*\}")
 _CPUS = re.compile(r"\+?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,2})?", re.ASCII | re.I)
@@ -28,7 +28,7 @@ def pieces(text: str) -> tuple[tuple[str, bool], ...]:
         return ((text, False),) if text else ()
     found: list[tuple[str, bool]] = []
     at, literal = 0, ""
-    while match := _VARIABLE_START.search(text, at):
+    while match := re.compile(_VARIABLE_START).search(text, at):
         literal += text[at : match.start()]
         if match[1]:
             literal, at = literal + "$", match.end()

@@ -1,7 +1,5 @@
 """The commands of a shell text that start a container: `docker run` and its like, as words and flags with places."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -22,11 +20,9 @@ _GLOBAL_VALUES = frozenset({
     *("--config", "--context", "--host", "--log-level", "--tlscacert", "--tlscert", "--tlskey", "-c", "-H", "-l"),
     *("--root", "--runroot", "--url", "--connection", "--storage-driver", "--cgroup-manager", "--namespace", "-n"),
 })  # fmt: skip
-_VARIABLE = re.compile(r"\$[{(]?(\w+)[})]?")
+_VARIABLE = r"\$[{(]?(\w+)[})]?"
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_TAGGED = re.compile(
-    r"(?=[^:@]*[a-z])[a-z0-9][\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[A-Za-z_][\w.-]*|:\d[\w.-]*|@sha256:[0-9a-f]+)"
-)
+_TAGGED = r"(?=[^:@]*[a-z])[a-z0-9][\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[A-Za-z_][\w.-]*|:\d[\w.-]*|@sha256:[0-9a-f]+)"
 _DEEPEST = 4
 
 
@@ -183,7 +179,7 @@ def parsed(command: tuple[str, ...], run: Word, words: Sequence[Word], single: f
             unclear += [each.at for each in given if not each.listed and not each.at.known]
             certain = certain and all(each.listed for each in given)
             at += taken
-        elif certain or _TAGGED.fullmatch(word.text):
+        elif certain or re.fullmatch(_TAGGED, word.text):
             at -= 1
             break
         else:  # it may be the value of a flag that nobody knows
@@ -197,7 +193,7 @@ def parsed(command: tuple[str, ...], run: Word, words: Sequence[Word], single: f
 
 def is_single(word: Word, single: frozenset[str]) -> bool:
     """Return whether a word is a variable of `single` and nothing else: `$IMAGE`, `${IMAGE}`, make's `$(IMAGE)`."""
-    name = _VARIABLE.fullmatch(word.text) if single else None
+    name = re.fullmatch(_VARIABLE, word.text) if single else None
     return name is not None and name[1] in single
 
 
@@ -215,7 +211,7 @@ def _flag(word: Word, following: Sequence[Word], *, more: bool) -> tuple[list[Pa
     takes = name in PODMAN_VALUES or (name in FLAGS and name not in SWITCHES)
     if not listed:  # the word behind it is its value where another one is left to be the image
         behind = following[0] if following else None
-        takes = bool(behind and more and not behind.text.startswith("-") and not _TAGGED.fullmatch(behind.text))
+        takes = bool(behind and more and not behind.text.startswith("-") and not re.fullmatch(_TAGGED, behind.text))
     if takes and following:
         value = following[0]
         return [ParsedFlag(name, word, value, 0, len(value.text), value.text, listed)], 1

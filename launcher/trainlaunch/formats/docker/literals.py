@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from trainlaunch.formats.docker.shell_lexer import Operator, Piece, Word, tokens
 
-_USED = re.compile(r"\$(?:(\w+)|\{(\w+)\}|\((\w+)\))")
-_ALL_OF = re.compile(r"\$\{(\w+)\[@\]\}")
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?=)")
-_ARRAY = re.compile(r"^[ \t]*([A-Za-z_]\w*)(\+?)=\(([^()]*)\)", re.MULTILINE)
-_OF_MAKE = re.compile(r"^(?:override[ ]+|export[ ]+)?([A-Za-z_]\w*)[ \t]*([:?+]{0,2}=)[ \t]*([^\n#]*)", re.MULTILINE)
-_BRANCH_OF_MAKE = re.compile(r"^[ \t]*(?:if(?:n?eq|n?def)\b|(else|endif)\b)", re.MULTILINE)
+_USED = r"\$(?:(\w+)|\{(\w+)\}|\((\w+)\))"
+_ALL_OF = r"\$\{(\w+)\[@\]\}"
+_ASSIGNED = r"([A-Za-z_]\w*)(\+?=)"
+_ARRAY = r"^[ \t]*([A-Za-z_]\w*)(\+?)=\(([^()]*)\)"
+_OF_MAKE = r"^(?:override[ ]+|export[ ]+)?([A-Za-z_]\w*)[ \t]*([:?+]{0,2}=)[ \t]*([^\n#]*)"
+_BRANCH_OF_MAKE = r"^[ \t]*(?:if(?:n?eq|n?def)\b|(else|endif)\b)"
 _DECLARING = frozenset({"export", "local", "readonly", "declare", "typeset"})
 _OPENS = frozenset({"if", "for", "while", "until", "case", "select", "{"})
 _CLOSES = frozenset({"fi", "done", "esac", "}"})
@@ -54,7 +54,7 @@ class Literals(NamedTuple):
         """Return the words that an array, or an unquoted variable alone, becomes; None for any other piece."""
         if piece.known:
             return None
-        listed = _ALL_OF.fullmatch(piece.text)
+        listed = re.fullmatch(_ALL_OF, piece.text)
         if listed is not None:
             return self.arrays.get(listed[1])
         value = None if piece.quoted else self._value(piece.text)
@@ -67,7 +67,7 @@ class Literals(NamedTuple):
         return _given(piece, value, quoted=piece.quoted)
 
     def _value(self, text: str) -> str | None:
-        match = _USED.fullmatch(text)
+        match = re.fullmatch(_USED, text)
         if match is None or (match[3] and not self.make):
             return None
         return self.values.get(match[1] or match[2] or match[3])
@@ -120,10 +120,10 @@ def _take(words: list[Word], found: _Found, *, sure: bool) -> None:
         return
     rest = [each for each in words[1:] if not each.text.startswith("-")] if first in _DECLARING else words
     for each in rest:
-        match = _ASSIGNED.match(each.text)
+        match = re.match(_ASSIGNED, each.text)
         if match is None:
             break  # what stands in front of a command holds for that alone
-        whole = first in _DECLARING or all(_ASSIGNED.match(other.text) for other in words)
+        whole = first in _DECLARING or all(re.match(_ASSIGNED, other.text) for other in words)
         found.add(match[1], each if sure and whole and match[2] == "=" else None)
 
 
@@ -142,7 +142,7 @@ def _resolved(words: Mapping[str, Word | None]) -> dict[str, str]:
 
 def _arrays(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each array that is set once, of words that are all literal."""
-    found = [(match[1], match[2], match.span(3)) for match in _ARRAY.finditer(text)]
+    found = [(match[1], match[2], match.span(3)) for match in re.finditer(_ARRAY, text, re.MULTILINE)]
     names = [name for name, _, _ in found]
     for name, more, (start, end) in found:
         words = [each for each in tokens(text, start, end) if isinstance(each, Word)]
@@ -153,8 +153,8 @@ def _arrays(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 def literals_of_make(text: str) -> Literals:
     """Return the variables of a Makefile that it sets once, outside of branches, to a literal."""
     found: dict[str, list[str | None]] = {}
-    branches = [(match.start(), match[1]) for match in _BRANCH_OF_MAKE.finditer(text)]
-    for match in _OF_MAKE.finditer(text) if "$" in text else ():
+    branches = [(match.start(), match[1]) for match in re.finditer(_BRANCH_OF_MAKE, text, re.MULTILINE)]
+    for match in re.finditer(_OF_MAKE, text, re.MULTILINE) if "$" in text else ():
         depth = sum((-1 if word == "endif" else 0 if word else 1) for at, word in branches if at < match.start())
         sure = depth == 0 and match[2] in {"=", ":=", "::="}
         found.setdefault(match[1], []).append(match[3].strip() if sure else None)
@@ -169,4 +169,4 @@ def literals_of_make(text: str) -> Literals:
 
 
 def _put_in(value: str, values: Mapping[str, str]) -> str:
-    return _USED.sub(lambda it: values.get(it[1] or it[2] or it[3], it[0]), value)
+    return re.sub(_USED, lambda it: values.get(it[1] or it[2] or it[3], it[0]), value)

@@ -10,7 +10,7 @@ from trainlaunch.formats.workload import GpuRequest
 from trainlaunch.gpu_names import ALL_GPUS
 
 _CPUS = re.compile(r"\+?(\d{1,9})?(?:\.(\d{0,9}))?", re.ASCII)
-_ULIMIT = re.compile(r"([a-z]+)=(-?[0-9]{1,18})(?::(-?[0-9]{1,18}))?", re.ASCII)
+_ULIMIT = r"([a-z]+)=(-?[0-9]{1,18})(?::(-?[0-9]{1,18}))?"
 TRUE, FALSE = frozenset({"1", "t", "T", "TRUE", "true", "True"}), frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 _FIELD = re.compile(r'(?<![^,])(?:"([^"]*(?:""[^"]*)*)"|([^,"]*))(?=,|\Z)')
@@ -33,7 +33,7 @@ def whole_number(text: str) -> int | None:
 
 def ulimit(text: str) -> tuple[str, int, int] | None:
     """Return name, soft and hard limit: `nofile=1024:2048`, `core=0`."""
-    match = _ULIMIT.fullmatch(text)
+    match = re.fullmatch(_ULIMIT, text, re.ASCII)
     return (match[1], int(match[2]), int(match[3] or match[2])) if match else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from trainlaunch.formats.gpus import GPU_RESOURCE
+from trainlaunch.formats.gpus import is_gpu_resource
 from trainlaunch.formats.kubernetes.environment import ContainerEnvironment, read_environment, refuses, words
 from trainlaunch.formats.kubernetes.fields import Fields, is_null, quantity_of, unknown
 from trainlaunch.formats.kubernetes.volumes import Volume, read_mounts
@@ -150,7 +150,7 @@ def _devices(limits: Fields) -> tuple[Value[GpuRequest], dict[str, str]]:
         if node is None or count is None:
             continue
         limits.take(name)
-        if gpus is not None or not GPU_RESOURCE.fullmatch(name):
+        if gpus is not None or not is_gpu_resource(name):
             devices[name] = str(count.value) if isinstance(count, Known) else node.raw
         elif isinstance(count, Known):
             gpus = Known(GpuRequest(count.value, resource=name), count.text, count.span)

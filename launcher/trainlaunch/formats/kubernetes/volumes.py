@@ -1,7 +1,5 @@
 """The volumes of a pod, what a container mounts of them, and what that makes of its /dev/shm."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping as ReadOnly
 from typing import NamedTuple
 

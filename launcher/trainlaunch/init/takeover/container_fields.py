@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from trainlaunch.formats import workload as of
-from trainlaunch.formats.gpus import GPU_RESOURCE
+from trainlaunch.formats.gpus import is_gpu_resource
 from trainlaunch.formats.workload import Known, ShmSetting, Unknown, Value, Workload, stated
 from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.init.command_text import SECRET_NAME
@@ -222,7 +222,7 @@ def _take_extended(draft: JobDraft, workload: Workload) -> None:
             continue
         if name == "ephemeral-storage" and count.isdigit():
             draft.set("resources.ephemeral_storage", size(int(count)))
-        elif count.isdigit() and "/" in name and not GPU_RESOURCE.fullmatch(name):
+        elif count.isdigit() and "/" in name and not is_gpu_resource(name):
             draft.fields.setdefault("resources", {}).setdefault("extended", {})[name] = int(count)
         else:
             draft.note(f"{name}: {count}", "resources.extended takes whole numbers", "set it there", workload.span)

@@ -1,7 +1,5 @@
 """What a field of the job file is: its type, bounds, default, meaning and spelling per target."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -29,15 +27,15 @@ class Type(NamedTuple):
     auto: bool = False
     nullable: bool = False
     single: bool = False
-    item: Type | None = None
-    fields: tuple[Field, ...] = ()
+    item: "Type | None" = None
+    fields: tuple["Field", ...] = ()
     keys: tuple[str, str] = ("", "")
-    by_name: Mapping[str, Field] = {}
+    by_name: Mapping[str, "Field"] = {}
     extends: bool = False
     instead: Mapping[str, Mapping[str, object]] = {}
 
     @property
-    def inner(self) -> Type:
+    def inner(self) -> "Type":
         """The type of a list's or map's items."""
         return self.item or ANYTHING
 

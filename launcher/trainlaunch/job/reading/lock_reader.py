@@ -21,8 +21,8 @@ from trainlaunch.yamltree.text_file import MAX_BYTES
 
 VERSION = 2
 PARTS = ("images", "probe", "tune")
-RELEASE = re.compile(r"\d{1,4}(\.\w{1,20}){1,3}(\+[\w.]{1,40})?")  # of Python and of torch: 3.14.0, 2.14.1+cu128
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+RELEASE = r"\d{1,4}(\.\w{1,20}){1,3}(\+[\w.]{1,40})?"  # of Python and of torch: 3.14.0, 2.14.1+cu128
+DIGEST = r"sha256:[0-9a-f]{64}"
 
 
 class LockedImage(NamedTuple):
@@ -156,14 +156,14 @@ def _images(root: Node | None) -> dict[str, LockedImage] | None:
         words = tuple(
             ScalarNode(each.text, False, each.span, KIND) for each in entrypoint.items if isinstance(each, ScalarNode)
         )
-        if len(words) < len(entrypoint.items) or not DIGEST.fullmatch(digest.text):
+        if len(words) < len(entrypoint.items) or not re.fullmatch(DIGEST, digest.text):
             return None
         images[name] = LockedImage(digest, SequenceNode(words, entrypoint.span, KIND), python, torch)  # type: ignore[arg-type]
     return images
 
 
 def _is_version(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and RELEASE.fullmatch(node.text) is not None
+    return isinstance(node, ScalarNode) and re.fullmatch(RELEASE, node.text) is not None
 
 
 def _parts(root: Node | None) -> dict[str, Node] | None:

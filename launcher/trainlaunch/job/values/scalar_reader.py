@@ -14,10 +14,10 @@ from trainlaunch.units import UnreadableValue, parse_cpus, parse_duration, parse
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
-_FRACTION = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
+_FRACTION = r"-?(?:0|[1-9][0-9]*)\.[0-9]+"
 _BOOLEANS = {"true": True, "false": False}
 # Numbers, booleans and nothing in YAML 1.1, 1.2 or another reader, strings in the rest.
-_LOOK_ALIKE = re.compile(
+_LOOK_ALIKE = (
     r"(?i)y|yes|n|no|on|off|true|false|[-+]?\.(?:inf|nan)|[-+]?0[xob][0-9a-f_]+|[-+]?[0-9][0-9_,]*(?::[0-5]?[0-9])*"
     r"|[-+]?[0-9_]*(?:\.[0-9_]*)?(?:e[-+]?[0-9]+)?|=|<<|\?|-|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?"
 )
@@ -256,9 +256,9 @@ def _scalar(node: ScalarNode, path: str, report: Report) -> Any:
         return _BOOLEANS[node.text]
     if _INTEGER.fullmatch(node.text):
         return int(node.text)
-    if _FRACTION.fullmatch(node.text):
+    if re.fullmatch(_FRACTION, node.text):
         return float(node.text)
-    if _LOOK_ALIKE.fullmatch(node.text):
+    if re.fullmatch(_LOOK_ALIKE, node.text):
         report.add(
             "TL105",
             node,

@@ -14,7 +14,7 @@ from trainlaunch.job.spec import Gpus
 from trainlaunch.job.values.scalar_reader import BAD, ScalarReader, article_of, plain_value, quoted
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
 
-_GPU_ID = re.compile(r"[0-9]{1,4}|(?:GPU|MIG)-[-0-9a-zA-Z/]+")
+_GPU_ID = r"[0-9]{1,4}|(?:GPU|MIG)-[-0-9a-zA-Z/]+"
 
 
 class ValueReader:
@@ -170,7 +170,7 @@ class ValueReader:
             return self._wrong(type_, node, path)
         if node.text == ALL_GPUS:
             return Gpus(count=0, ids=(), all=True)
-        listed = re.fullmatch(rf"(?:device=)?((?:{_GPU_ID.pattern})(?:, ?(?:{_GPU_ID.pattern}))*)", node.text)
+        listed = re.fullmatch(rf"(?:device=)?((?:{_GPU_ID})(?:, ?(?:{_GPU_ID}))*)", node.text)
         if listed and ("," in node.text or not node.text.isdecimal()):
             self._report.add(
                 "TL105",
@@ -186,7 +186,7 @@ class ValueReader:
     def _gpu_ids(self, node: SequenceNode, path: str) -> Any:
         ids: list[str] = []
         for index, each in enumerate(node.items):
-            if not isinstance(each, ScalarNode) or not _GPU_ID.fullmatch(each.text):
+            if not isinstance(each, ScalarNode) or not re.fullmatch(_GPU_ID, each.text):
                 self._refuse(
                     each,
                     path,

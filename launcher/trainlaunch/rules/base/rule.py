@@ -1,7 +1,5 @@
 """A rule of a plan: a function that yields what is wrong, under the code by which it is explained and allowed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 

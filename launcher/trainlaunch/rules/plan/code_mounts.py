@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from trainlaunch.diagnostics import Severity
+from trainlaunch.did_you_mean import closest
+from trainlaunch.job.command_script import script_not_in_mount
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.sanitize import shorten
@@ -21,12 +24,12 @@ _EXAMPLES = frozenset({"example", "sample", "template", "dist", "tmpl", "default
 _FILES = frozenset({".netrc", ".pgpass", ".git-credentials", ".pypirc", ".htpasswd", "kubeconfig"})
 _FOLDERS = frozenset({".aws/credentials", ".kube/config", ".docker/config.json", ".huggingface/token"})
 # With a line of the key itself: a program that looks for keys has the first line alone.
-_KEY = re.compile(
+_KEY = (
     rb"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----[ \t\r]*\n"
     rb"(?:[^\n]{0,80}\n){0,4}[ \t]*[A-Za-z0-9+/=]{40}"
 )
 # Each of these forms is its issuer's own.
-_TOKEN = re.compile(
+_TOKEN = (
     rb"(?<![A-Za-z0-9_-])(?:hf_[A-Za-z]{34}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{82}"
     rb"|glpat-[A-Za-z0-9_-]{20}|AKIA[A-Z2-7]{16}|xox[abp]-[A-Za-z0-9-]{24,80})(?![A-Za-z0-9_-])"
 )
@@ -74,6 +77,24 @@ def _holds_secret(file: CodeFile) -> bool:
     if path.name == ".env" or path.name.startswith(".env."):
         return not _EXAMPLES & set(path.name.split(".")) and b"=" in file.data
     named = path.name in _FILES or "/".join(path.parts[-2:]) in _FOLDERS
-    tokens = (each[0] for each in _TOKEN.finditer(file.data))
+    tokens = (each[0] for each in re.finditer(_TOKEN, file.data))
     real = (each for each in tokens if not each.endswith(b"EXAMPLE") and len(set(each)) > _VARIED)
-    return (named and bool(file.data.strip())) or _KEY.search(file.data) is not None or any(real)
+    return (named and bool(file.data.strip())) or re.search(_KEY, file.data) is not None or any(real)
+
+
+@plan_rule("TL218", Severity.ERROR)
+def script_not_mounted(plan: LaunchPlan) -> Iterator[Problem]:
+    """The folder is on this host, so that what isn't in it isn't in the container."""
+    found = script_not_in_mount(plan.job)
+    if found is None:
+        return
+    path, name = found
+    folder = Path(plan.job.path).absolute().parent
+    near = closest(path.name, [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else ())
+    correct = f"write {name.removesuffix(path.name)}{near} in command, or " if near else ""
+    yield Problem(
+        f"the command runs {name}, and {os.path.relpath(path, folder)} is no file",
+        f"{correct}mount the folder that has it as mounts, and name it in command as it is seen from working_dir",
+        "Python ends with code 2 before anything is loaded",
+        "command",
+    )

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.did_you_mean import closest
 from trainlaunch.formats.docker.shell_lexer import statements
-from trainlaunch.job.command_script import script_not_in_mount
 from trainlaunch.job.shm_owners import RAY, STORE, TENSOR, VLLM, OwnerLaw, law_of
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.shm_extra import ShmOwner, shm_owners, surroundings
@@ -52,24 +48,6 @@ def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
             "its parser ends it with code 2 before anything is loaded",
             "command",
         )
-
-
-@plan_rule("TL218", Severity.ERROR)
-def script_not_mounted(plan: LaunchPlan) -> Iterator[Problem]:
-    """The folder is on this host, so that what isn't in it isn't in the container."""
-    found = script_not_in_mount(plan.job)
-    if found is None:
-        return
-    path, name = found
-    folder = Path(plan.job.path).absolute().parent
-    near = closest(path.name, [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else ())
-    correct = f"write {name.removesuffix(path.name)}{near} in command, or " if near else ""
-    yield Problem(
-        f"the command runs {name}, and {os.path.relpath(path, folder)} is no file",
-        f"{correct}mount the folder that has it as mounts, and name it in command as it is seen from working_dir",
-        "Python ends with code 2 before anything is loaded",
-        "command",
-    )
 
 
 @plan_rule("TL217", Severity.WARNING)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from trainlaunch.diagnostics import Severity, Span
-from trainlaunch.formats.gpus import GPU_RESOURCE
+from trainlaunch.formats.gpus import is_gpu_resource
 from trainlaunch.job.ceilings import Ceiling
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.values.patterns import matches
@@ -98,7 +98,7 @@ def _gpus(job: JobSpec) -> Iterator[Problem]:
                     "resources.gpus",
                 )
         return
-    extended = [name for name in job.resources.extended if GPU_RESOURCE.fullmatch(name)]
+    extended = [name for name in job.resources.extended if is_gpu_resource(name)]
     count = job.resources.gpus.count + sum(job.resources.extended[name] for name in extended)
     field = "resources.gpus" if job.resources.gpus or not extended else f"resources.extended.{extended[0]}"
     if here is not None and count > here.value:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Edit, Severity
-from trainlaunch.formats.gpus import GPU_RESOURCE, NO_GPUS, is_no_accelerator
+from trainlaunch.formats.gpus import NO_GPUS, is_gpu_resource, is_no_accelerator
 from trainlaunch.formats.workload import Known, Unknown, stated
 from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.rules.base.rule import Problem
@@ -192,7 +192,7 @@ def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
 
 
 def _is_gpu(name: str) -> bool:
-    return GPU_RESOURCE.fullmatch(name) is not None
+    return is_gpu_resource(name)
 
 
 @text_rule("TL319", Severity.ERROR)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 MIN_PREFIX = 4
 MAX_LISTED = 10
-_ID_PREFIX = re.compile(rf"[0-9a-f]{{{MIN_PREFIX},}}")
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
+_ID_PREFIX = rf"[0-9a-f]{{{MIN_PREFIX},}}"
+_PLAIN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}"
 OWNER_VARIABLE = "TRAINLAUNCH_OWNER"
 OWNER_KEY = "owner"  # of the label, after its prefix, and of a local run's record
 MEASURES = "measures"  # of the job that a run of `probe` or `tune` measures, as the owner's
@@ -65,7 +65,7 @@ class RunQuery(NamedTuple):
 
 def check_argument(text: str) -> None:
     """Raise UsageError (TL118) for a RUN that no run can be called; an engine would take `` or `*` for every run."""
-    if not _PLAIN.fullmatch(text):
+    if not re.fullmatch(_PLAIN, text):
         raise UsageError(
             [
                 Diagnostic(
@@ -90,7 +90,7 @@ def matching(candidates: Iterable[Run], asked: RunQuery) -> tuple[Run, ...]:
     exact = tuple(each for each in named if each.job != asked.text)
     if exact or of_job:
         return exact or of_job
-    started = tuple(each for each in known if _ID_PREFIX.fullmatch(asked.text) and each.id.startswith(asked.text))
+    started = tuple(each for each in known if re.fullmatch(_ID_PREFIX, asked.text) and each.id.startswith(asked.text))
     if len(started) > 1:
         raise _refused(f"{asked.text} is the start of {counted(len(started), 'run id')}", started)
     return started

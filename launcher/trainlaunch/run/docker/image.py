@@ -247,11 +247,11 @@ def _digest(image: str, inspected: Mapping[str, Any]) -> str | None:
     """Return the digest under which the image's own repository has it; None where it never came from or went there."""
     name, _, stated = image.partition("@")
     if stated:
-        return stated if DIGEST.fullmatch(stated) else None
+        return stated if re.fullmatch(DIGEST, stated) else None
     wanted = _repository(name)
     known = (each.partition("@") for each in inspected.get("RepoDigests") or ())
     found = sorted(digest for repository, _, digest in known if _repository(repository) == wanted)
-    return found[0] if found and DIGEST.fullmatch(found[0]) else None
+    return found[0] if found and re.fullmatch(DIGEST, found[0]) else None
 
 
 def _repository(name: str) -> str:

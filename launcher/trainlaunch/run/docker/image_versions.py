@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reading.lock_reader import RELEASE
 from trainlaunch.run.docker.client import Engine
@@ -36,5 +38,5 @@ def ask_versions(engine: Engine, image: str) -> tuple[str, str]:
     except TargetUnavailable:  # no shell, or no answer
         return "", ""
     words = said.decode(errors="replace").split()[:2]
-    python, torch = (word if RELEASE.fullmatch(word) else "" for word in (*words, "", "")[:2])
+    python, torch = (word if re.fullmatch(RELEASE, word) else "" for word in (*words, "", "")[:2])
     return python, torch if python else ""
