@@ -87,13 +87,20 @@ def _loaders(result: ProbeResult) -> str:
     trains = next((each for each in measured.loaders if each.trains), measured.loaders[0])
     head = f"{counted(trains.batches, 'batch')} in {measured.seconds:.1f} s"
     head += "" if measured.checks_seconds is None else f", checks {measured.checks_seconds:.1f} s"
-    alive = "in turn" if result.probe is not None and result.probe.loaders_run == "in_turn" else "alive together"
-    alive = f", {alive}" if len(measured.loaders) > 1 else ""
+    alive = f", {_alive(result)}" if len(measured.loaders) > 1 else ""
     about = f"{plan.job.name} on {plan.target}: {head}, torch {measured.torch}, {trains.start_method}{alive}"
     rows = [_HEAD, *(_row(each) for each in measured.loaders)]
     legend = "* trains; fetch, wait and step are medians; batch is the largest"
     legend += ", and smaller ones came" if any(each.varying for each in measured.loaders) else ""
     return f"{_wrapped(about)}\n\n{table(rows, shrinking=1)}\n{_wrapped(legend)}\n"
+
+
+def _alive(result: ProbeResult) -> str:
+    """Return which loaders are counted at the same time."""
+    if result.probe is not None and result.probe.loaders_run == "in_turn":
+        return "in turn"
+    seen = any(each.together_with for each in result.measured.loaders)
+    return "alive together" if seen else "counted as alive together"
 
 
 def _row(seen: LoaderRecord) -> tuple[str, ...]:

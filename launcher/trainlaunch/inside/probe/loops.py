@@ -52,7 +52,7 @@ class Loops:
         self._places[loader] = caller()
 
     def never_iterated(self, alive: list[Any]) -> list[LoaderStats]:
-        """Return those of `alive` that no loop has read, numbered on, as if alive beside all others.
+        """Return those of `alive` that no loop has read, numbered on: beside which others they run was not seen.
 
         A library builds a script's loader anew, over the same dataset: that is no other loader.
         """
@@ -60,13 +60,7 @@ class Loops:
         own = (each for each in alive if each not in self._inherited)
         found = [each for each in own if not any(each.dataset is one for one in touched) or self._is_other_part(each)]
         numbered = enumerate(found, start=len(self.seen))
-        new = [LoaderStats(number, each, self._places.get(each, "")) for number, each in numbered]
-        for seen in new:
-            for each in (*self.seen, *new):
-                if each is not seen:
-                    each.together.add(seen.number)
-                    seen.together.add(each.number)
-        return new
+        return [LoaderStats(number, each, self._places.get(each, "")) for number, each in numbered]
 
     def _is_other_part(self, loader: Any) -> bool:
         """Whether a loader shares a dataset with those that ran, and takes other samples, or takes them otherwise."""
