@@ -245,8 +245,17 @@ def test_what_a_run_measured_stands_in_its_job_file() -> None:
     assert with_loader_fields("name: a\n", {"num_workers": "4"}, "x") == "name: a\ndata_loader:\n  num_workers: 4 # x\n"
 
 
-def test_what_is_no_command_names_what_is_meant(trainlaunch: Runs) -> None:
-    """A job file is `up`'s; options of a script stand behind --."""
+def test_what_is_no_command_names_what_is_meant(
+    tmp_path: Path, trainlaunch: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job file is `up`'s; options of a script stand behind --, also those that `run` has itself."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    assert "write `python train.py -j 2` behind --" in trainlaunch("run", "--", "train.py", "-j", "2").stderr
+    for option in ("--epochs", "-e"):
+        words = ("run", "--image", "a:1", "python", "train.py", option, "2")
+        fix = f"write `trainlaunch run --image a:1 -- python train.py {option} 2`"
+        assert fix in " ".join(trainlaunch(*words).stderr.split())
     assert "write `trainlaunch up job.yaml`" in trainlaunch("run", "job.yaml").stderr
     assert "run has no command" in trainlaunch("run").stderr
     assert "which needs --image" in trainlaunch("run", "--mount", "/tmp", "--", "true").stderr

@@ -86,12 +86,26 @@ def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> ar
         # argparse takes an optional argument for absent where options part it from the one before.
         place = words.index("export") + 1
         args, unknown = parser.parse_known_args([*words[:place], *unknown, *words[place:-1]])
+    if verb in VERBS_WITH_A_COMMAND and not command:
+        _require_dashes(chosen, args.command, words)
     if unknown:
         chosen.error(f"unrecognized arguments: {' '.join(unknown)}", unknown=unknown)
     if command:
         args.command = [*args.command, *command]
     args.words = words
     return args
+
+
+def _require_dashes(parser: _Parser, command: list[str], words: list[str]) -> None:
+    """Raise UsageError where options follow the first word of a command without `--`: whose are they?"""
+    ends_with_it = words[len(words) - len(command) :] == command
+    if not command or ends_with_it or command[0].endswith((".yaml", ".yml")):
+        return
+    import shlex
+
+    at = words.index(command[0])
+    fix = f"write `{shlex.join(['trainlaunch', *words[:at], '--', *words[at:]])}`"
+    parser.error(f"options follow {command[0]}, and no `--` says whose they are", fix=fix)
 
 
 class _Help(argparse.HelpFormatter):
@@ -133,11 +147,11 @@ class _Parser(argparse.ArgumentParser):
         streams.result(message)
         streams.finish()
 
-    def error(self, message: str, *, unknown: Sequence[str] = ()) -> NoReturn:
-        """Print the usage and raise; `unknown` are the words that nothing takes."""
+    def error(self, message: str, *, unknown: Sequence[str] = (), fix: str = "") -> NoReturn:
+        """Print the usage and raise; `unknown` are the words that nothing takes, `fix` is what to type."""
         self.print_usage(sys.stderr)
         close = self._meant(unknown) or self._meant_choice(message) or self._meant_field(unknown)
-        fix = f"write {close}" if close else f"`{self.prog} --help` tells what it takes"
+        fix = fix or (f"write {close}" if close else f"`{self.prog} --help` tells what it takes")
         raise UsageError([Diagnostic("TL118", message, fix)])
 
     def _meant(self, unknown: Sequence[str]) -> str:

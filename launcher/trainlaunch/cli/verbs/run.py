@@ -100,12 +100,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     from trainlaunch.run.run_lock import new_run_id
 
     command: list[str] = args.command
-    if len(command) == 1 and Path(command[0]).suffix in {".yaml", ".yml"}:
-        fix = f"write `trainlaunch up {shlex.quote(command[0])}`"
-        raise UsageError([Diagnostic("TL118", f"run starts a command, and {command[0]} is a job file", fix)])
-    if not command:
-        fix = "write it behind --, like `trainlaunch run -- python train.py`"
-        raise UsageError([Diagnostic("TL118", "run has no command", fix)])
+    _require_command(command)
     asked = CommandNumbers(args.name, args.cpus, args.memory, args.gpus, args.workers, tuple(args.sets))
     env, run_id = set_variables(args.env, args.env_file), new_run_id()
 
@@ -123,6 +118,24 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
             [Diagnostic("TL118", "--target docker and --mount are of a container, which needs --image", fix)]
         )
     return _here(args, streams, asked, planned_for)
+
+
+def _require_command(command: list[str]) -> None:
+    """Raise UsageError for what is no command, and say what was meant."""
+    if not command:
+        fix = "write it behind --, like `trainlaunch run -- python train.py`"
+        raise UsageError([Diagnostic("TL118", "run has no command", fix)])
+    program = Path(command[0])
+    if len(command) == 1 and program.suffix in {".yaml", ".yml"}:
+        fix = f"write `trainlaunch up {shlex.quote(command[0])}`"
+        raise UsageError([Diagnostic("TL118", f"run starts a command, and {command[0]} is a job file", fix)])
+    if program.suffix == ".py" and "/" not in command[0] and program.is_file():
+        import shutil
+
+        if shutil.which(command[0]) is None:
+            told = f"{command[0]} is a script of this folder, and no program on PATH"
+            fix = f"write `{shlex.join(['python', *command])}` behind --"
+            raise UsageError([Diagnostic("TL118", told, fix)])
 
 
 def _here(
