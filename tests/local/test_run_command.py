@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.init.command_text import with_loader_fields
+from trainlaunch.init.loader_text import SAMPLE
 
 from tests.conftest import ROOT, Runs
 from tests.run.terminal import on_terminal, resize
@@ -242,6 +243,8 @@ def test_what_a_run_measured_stands_in_its_job_file() -> None:
         "  batch_bytes: {size: 1Mi, tensors: 1} # measured",
         "  num_workers: 2 # train.py:3",
     ]
+    sample = f"{text}  {SAMPLE[0]}\n"
+    assert SAMPLE[0] not in with_loader_fields(sample, {"batch_bytes": "{size: 1Mi, tensors: 1}"}, "measured")
     assert with_loader_fields("name: a\n", {"num_workers": "4"}, "x") == "name: a\ndata_loader:\n  num_workers: 4 # x\n"
 
 

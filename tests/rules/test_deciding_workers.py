@@ -94,6 +94,14 @@ def test_a_script_in_the_image_is_known_by_its_command_alone(tmp_path: Path) -> 
         assert deciding_workers(job_with(tmp_path, command=list(words))).kind == kind, words
 
 
+def test_a_script_in_a_folder_that_is_mounted_at_its_own_path_is_read(tmp_path: Path) -> None:
+    """As `run --image` mounts the folder, and the job file that a run leaves says so."""
+    fields = job_of(tmp_path, "DataLoader(data, num_workers=3)\n", [])
+    at = str(tmp_path / "src")
+    fields |= {"working_dir": at, "mounts": [{"type": "bind", "source": at, "target": at}]}
+    assert deciding_workers(job_with(tmp_path, **fields)).words == "train.py:3 sets 3"
+
+
 def test_a_script_outside_of_the_jobs_repository_is_not_read(tmp_path: Path) -> None:
     """A job file may be a stranger's, and what is said of a file quotes it."""
     (tmp_path / "other").mkdir()

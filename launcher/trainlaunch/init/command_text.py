@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from trainlaunch.init.job_text import resource
-from trainlaunch.init.loader_text import data_loader_block
+from trainlaunch.init.loader_text import SAMPLE, data_loader_block
 from trainlaunch.job.tokens import literal_of
 from trainlaunch.script.script_facts import ScriptFacts
 from trainlaunch.yamltree.emitter import yaml_string
@@ -65,6 +65,8 @@ def with_loader_fields(text: str, fields: Mapping[str, str], why: str) -> str:
         lines.append(head)
     stated = "\n".join(line for line in lines[at:] if not line.lstrip().startswith("#"))
     missing = [f"  {name}: {value} # {why}" for name, value in fields.items() if f"{name}: " not in stated]
+    if "batch_bytes" in fields:  # the sample's place is taken
+        lines = [line for line in lines if line.lstrip() not in SAMPLE]
     return "\n".join([*lines[: at + 1], *missing, *lines[at + 1 :]]) + "\n"
 
 

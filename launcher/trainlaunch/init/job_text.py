@@ -170,7 +170,8 @@ def _resources(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
     }
     missing = [words[name] for name, value in stated.items() if value is None]
     if missing:
-        yield from comment_lines(f"resources not set: {', '.join(missing)}. Kubernetes requires cpus and memory.")
+        required = " Kubernetes requires cpus and memory." if {asked.cpus, asked.memory} & {None} else ""
+        yield from comment_lines(f"resources not set: {', '.join(missing)}.{required}")
 
 
 def resource(name: str, value: str) -> str:

@@ -25,7 +25,7 @@ from trainlaunch.script.script_facts import (
 _OF_WORKERS = frozenset({"prefetch_factor", "persistent_workers", "timeout"})
 _CONTEXTS = {"fork", "spawn", "forkserver"}
 _FIELD = re.compile(r"^# (?=[a-z_]+: )")  # in a block that is all comments, fields lose theirs and words keep it
-_SAMPLE = (
+SAMPLE = (
     "# The tensors of one sample, after padding and without the batch, size /dev/shm. Until they are set it is half",
     "# of the memory limit, or 8 GiB; `trainlaunch probe` measures them on the script itself.",
     "# sample: [{shape: [3, 224, 224], dtype: float32}, {shape: [], dtype: int64}]",
@@ -56,7 +56,7 @@ def data_loader_block(facts: ScriptFacts | None, *, workers_certain: bool | None
     body = [text for each in (*common, *shared) for text in each.text()]
     body += _by_name(facts) if facts and not loaders else []
     body += _injected(facts) if facts else []
-    body += _SAMPLE
+    body += SAMPLE
     stated = any(not line.startswith("#") for line in body)
     if len(loaders) > 1:
         stated = True

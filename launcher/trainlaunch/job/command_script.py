@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.job.host_paths import host_path
+from trainlaunch.job.host_paths import host_path, is_mapped
 from trainlaunch.job.shell_commands import commands_of, program_at
 from trainlaunch.job.spec import JobSpec
 
@@ -160,9 +160,11 @@ def _places(job: JobSpec, script: CommandScript) -> Iterator[tuple[Path, Path | 
         path = name if name.startswith("/") else inside and posixpath.join(inside, name)
         if path is None:
             continue
-        here = host_path(posixpath.normpath(path), binds)
-        if here != path or on_host:
+        path = posixpath.normpath(path)
+        here = host_path(path, binds)
+        is_mounted = any(is_mapped(path, each) for each in binds)  # maybe at the same path
+        if is_mounted or on_host:
             source = next(
                 (each for each in sorted(binds.values(), key=len, reverse=True) if here.startswith(each)), None
             )
-            yield Path(here), None if source is None or here == path else Path(source)
+            yield Path(here), Path(source) if source is not None and is_mounted else None

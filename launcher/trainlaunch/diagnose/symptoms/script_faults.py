@@ -50,7 +50,7 @@ def _file_missing(case: Case) -> Told | None:
         return None
     named = f" {path}" if path else ""
     return Told(
-        f"the job opens the file{named}, which is not {_where(case)}{place_in_script(raised)}",
+        f"the job opens the file{named}{place_in_script(raised)}, which is not {_where(case)}",
         seen(case.raised_seen()),
         _bring(case, "check the path and that one of mounts brings it there; a relative path counts from working_dir"),
     )
@@ -58,6 +58,8 @@ def _file_missing(case: Case) -> Told | None:
 
 def _bring(case: Case, by_mounts: str) -> str:
     """Return how a file comes to where it is looked for; a process of this host has no mounts."""
+    if case.evidence.where.starts_container and case.evidence.by_run:
+        return "check the path; the container has the folder that the command was started in, and what --mount names"
     if case.evidence.where.starts_container:
         return by_mounts
     return "check the path; a relative one counts from the folder that the command was started in"
