@@ -237,10 +237,22 @@ def test_a_hang_is_told_with_the_memory_that_a_larger_shm_needs() -> None:
     assert "resources.memory to at least 1984Mi" in diagnosis.fix
 
 
+def test_what_makes_a_job_slow_is_a_note_beside_what_ended_it() -> None:
+    """Without another cause it may be one."""
+    slow = (
+        "dataloader.py:431: UserWarning: This DataLoader will create 4 worker processes in total. Our suggested max "
+        "number of worker in current system is 2, which is smaller than what this DataLoader is going to create.\n"
+    )
+    full = "RuntimeError: unable to allocate shared memory(shm) for file </torch_1>: No space left on device (28)\n"
+    found = explain_end(Evidence(1, slow + full, shm_size=64 << 20))
+    assert [(each.code, each.is_note) for each in found] == [("TL605", False), ("TL662", True)]
+    assert [each.is_note for each in explain_end(Evidence(137, slow))[:1]] == [False]
+
+
 @pytest.mark.parametrize(
     ("planned", "to_state"),
     [
-        (Planned(need=9 << 20), "set what the planned 9 MiB leave out: every loader of the script"),
+        (Planned(need=9 << 20), "leave out, as `trainlaunch probe --write` measures it: the true size"),
         (Planned(need=0, unsized=True), "set data_loader.sample so that trainlaunch computes it"),
         (Planned(), "correct data_loader.sample so that trainlaunch computes it"),
     ],

@@ -132,6 +132,7 @@ def ranked(case: Case) -> tuple[Diagnosis, ...]:
         causes = [each for each in found if each.symptom in LAST_RESORTS][:1]
     causes = _without_repeats(sorted(causes, key=lambda each: each.confidence == POSSIBLE))
     told = [replace(each, echo_of=causes[0].symptom) for each in echoes if each.symptom != causes[0].symptom]
+    harmless = [replace(each, is_note=bool(causes)) for each in harmless]
     if not causes and case.exit_code:  # it may have made it slow, and did not end it
         harmless = [replace(each, confidence=POSSIBLE) for each in harmless]
     return (*causes, *harmless, *told)

@@ -19,7 +19,7 @@ SCHEMA_VERSION = 3  # of every JSON document that trainlaunch prints
 _MAX_BYTES = 4 * 1024 * 1024  # of a file whose line is quoted
 # Inside JSON's strings alone: what a terminal obeys beyond ASCII's own controls, and CI's `##[`.
 _OBEYED = r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|#(?=#(?:\[|vso\[|teamcity\[))"
-_COLOURS = {"error": "31", "warning": "33", "info": "36", "cause": "31"}
+_COLOURS = {"error": "31", "warning": "33", "info": "36", "cause": "31", "note": "36"}
 
 
 def framed(diagnostic: Diagnostic, look: TextStyle, *, text: str | None = None) -> str:

@@ -215,7 +215,7 @@ def framed_diagnosis(diagnosis: Diagnosis, style: TextStyle) -> str:
     """Return a diagnosis in the frame that errors have."""
     sure = "" if diagnosis.confidence == "certain" else f" ({diagnosis.confidence})"
     told = {"saw": shown(diagnosis.saw), "fix": sanitize(diagnosis.fix)}
-    head = headline("cause", diagnosis.code, f"{diagnosis.sentence}{sure}", style)
+    head = headline("note" if diagnosis.is_note else "cause", diagnosis.code, f"{diagnosis.sentence}{sure}", style)
     return SafeText("\n".join([head, *parts(told, style), help_line(diagnosis.code)]))
 
 

@@ -35,7 +35,8 @@ class Diagnosis:
     """One cause. `sentence` is what happened, `evidence` what shows it, best first, `fix` what to type.
 
     `name` is its manual's. `commands` are whole lines for a shell, where a fix has some. `echo_of` names the symptom
-    of which this one is only a consequence, `` where it is a cause of its own.
+    of which this one is only a consequence, `` where it is a cause of its own. `is_note`: it costs speed or data, and
+    something else ended the job.
     """
 
     code: str
@@ -46,6 +47,7 @@ class Diagnosis:
     confidence: str = CERTAIN
     commands: tuple[str, ...] = ()
     echo_of: str = ""
+    is_note: bool = False
 
     @property
     def saw(self) -> str:

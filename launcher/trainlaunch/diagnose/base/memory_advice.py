@@ -82,8 +82,8 @@ def _to_state(planned: Planned) -> str:
     if planned.need is None:
         return "correct data_loader.sample so that trainlaunch computes it"
     return (
-        f"set what the planned {needed_size(planned.need)} leave out: every loader of the script "
-        "(data_loader.loaders), batches_held, whole storages where a batch has views (docs/frameworks.md)"
+        f"set what the planned {needed_size(planned.need)} leave out, as `trainlaunch probe --write` measures it: the "
+        "true size of a batch, every loader of the script, batches_held, whole storages where a batch has views"
     )
 
 
