@@ -112,7 +112,7 @@ def _numbers_line(planned: CommandPlan, known: Container[str]) -> Iterator[str]:
     unset = {name: number.value for name, number in planned.plan.threads if name not in known and name not in stated}
     ours = " ".join(f"{name}={unset[name]}" for name in SET_BY_PREFLIGHT if name in unset)
     second = [f"workers: {'; '.join(told)}"] if told else []
-    second += [f"set, since unset: {ours}"] if ours else []
+    second += [f"variables set, unset before: {ours}"] if ours else []
     if second:
         yield f"trainlaunch: {'; '.join(second)}"
 
