@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import pytest
 from trainlaunch.inside import data_wait as noting
-from trainlaunch.inside.batch_waits import follow
+from trainlaunch.inside.batch_waits import Notes, follow
 from trainlaunch.inside.data_wait import RECORD, RECORDS, DataWait
 from trainlaunch.inside.heartbeat import LINE, LINES, Heartbeat
 from trainlaunch.run.base.wait_reading import ASIDE, LoaderWait, read_page
@@ -299,7 +299,9 @@ def test_torchs_compiler_is_kept_away(page: Path, torch: Torch, monkeypatch: pyt
     made: Any = type("Noted", (Batches,), {"__next__": Batches.__next__})
     for listener in (Heartbeat(str(beats)), DataWait(str(page), torch)):
         follow(made, listener, lambda: None)
-        assert {made.__next__.__code__, type(listener).enter.__code__, type(listener).leave.__code__} <= set(skipped)
+        of_both = (made.__next__, Notes.enter, Notes.leave, Notes.end)
+        own = (each for each in vars(type(listener)).values() if isinstance(each, FunctionType))
+        assert {each.__code__ for each in (*of_both, *own)} <= set(skipped)
     assert made.__next__._torchdynamo_disable
     assert made.__next__.__wrapped__ is Batches.__next__  # one wrapper for both
     assert list(made(Loader(None, 2, 0.0))) == [1, 0]

@@ -109,19 +109,20 @@ def read_page(data: bytes, now: float, is_alive: Callable[[int], bool]) -> DataW
 
     A wait that goes on counts where its process `is_alive`.
     """
+    from trainlaunch.inside import batch_waits as sums
     from trainlaunch.inside import data_wait as page
 
     if len(data) < page.RECORD * page.RECORDS:
         return None
     found = []
     for at in range(0, page.RECORD * page.RECORDS, page.RECORD):
-        numbers = struct.unpack_from(f"={page.SINCE + 1}q", data, at)
+        numbers = struct.unpack_from(f"={sums.SINCE + 1}q", data, at)
         if not numbers[page.PID]:
             break
         if numbers[page.PHASE] not in PHASES:
             return None
         text = data[at + page.PLACE : at + page.RECORD].rstrip(b"\0").decode(errors="replace")
-        waited, since = numbers[page.WAITED] / _NS, numbers[page.SINCE] / _NS
+        waited, since = numbers[sums.WAITED] / _NS, numbers[sums.SINCE] / _NS
         goes_on = since > 0 and is_alive(numbers[page.PID])
         found.append(
             LoaderWait(
@@ -129,11 +130,11 @@ def read_page(data: bytes, now: float, is_alive: Callable[[int], bool]) -> DataW
                 process=numbers[page.PID],
                 phase=PHASES[numbers[page.PHASE]],
                 at=text,
-                batches=numbers[page.BATCHES],
+                batches=numbers[sums.BATCHES],
                 waited=waited + max(0.0, now - since) * goes_on,
                 first=numbers[page.FIRST] / _NS,
                 begun=numbers[page.BEGUN] / _NS,
-                latest=now if goes_on else max(numbers[page.LATEST] / _NS, since),
+                latest=now if goes_on else max(numbers[page.LATEST] / _NS, abs(since)),
             )
         )
     used = [each for each in found if each.batches or each.waited > 0]
