@@ -93,7 +93,7 @@ def start_method_of_script(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL219", Severity.WARNING)
 def shm_owner_of_script(plan: LaunchPlan) -> Iterator[Problem]:
-    """The script gives Ray or vLLM a size, and shm_extra counts another one, or none."""
+    """The script gives Ray or vLLM a size, and shm_extra counts less, or none."""
     job, facts = plan.job, script_facts(plan.job)
     if facts is None or job.shm_size is not None:
         return
@@ -116,8 +116,8 @@ def shm_owner_of_script(plan: LaunchPlan) -> Iterator[Problem]:
 
 
 def _counts(now: ShmOwner, law: OwnerLaw) -> bool:
-    """Whether an entry of shm_extra is right: by this law, or with a size of its own that holds what is needed."""
-    return now.size == law.size if now.derivation else not law.needed or now.size >= law.size
+    """Whether an entry of shm_extra holds what the script takes; a stated one may be less where it is only a bound."""
+    return now.size >= law.size or not (now.derivation or law.needed)
 
 
 def _given(option: Option, words: tuple[str, ...]) -> bool:
