@@ -25,7 +25,7 @@ PHASES = {1: "training", 2: "evaluation", 3: "another thread"}
 ASIDE = PHASES[3]
 SAID_FROM = 0.1  # a share from which something is to be done
 _NS = 1e9
-_LOOK = f"base64 {FOLDER}/{PAGE} && cd /proc && echo && echo [0-9]*"
+_LOOK = f"base64 {FOLDER}/{PAGE} && cd /proc && echo && echo [0-9]* && date +%s"
 
 
 class LoaderWait(NamedTuple):
@@ -47,10 +47,14 @@ class LoaderWait(NamedTuple):
 
 
 class DataWait(NamedTuple):
-    """What a run waited for data; without loaders none was iterated. Not `whole`: some had no room in the page."""
+    """What a run waited for data; without loaders none was iterated. Not `whole`: some had no room in the page.
+
+    `at` is when it was read, in seconds since the epoch by the clock that its processes have; 0: unknown.
+    """
 
     loaders: tuple[LoaderWait, ...] = ()
     whole: bool = True
+    at: float = 0.0
 
     @property
     def ranks(self) -> dict[int, float]:
@@ -134,11 +138,11 @@ def read_page(data: bytes, now: float, is_alive: Callable[[int], bool]) -> DataW
                 waited=waited + max(0.0, now - since) * goes_on,
                 first=numbers[page.FIRST] / _NS,
                 begun=numbers[page.BEGUN] / _NS,
-                latest=now if goes_on else max(numbers[page.LATEST] / _NS, abs(since)),
+                latest=max(numbers[page.LATEST] / _NS, abs(since), now * goes_on),
             )
         )
     used = [each for each in found if each.batches or each.waited > 0]
-    return DataWait(tuple(used), whole=len(found) < page.RECORDS)
+    return DataWait(tuple(used), len(found) < page.RECORDS, now)
 
 
 class WaitPage(Protocol):
@@ -182,10 +186,11 @@ class AskedPage:
         self._execute = execute
 
     def read(self) -> DataWait | None:
-        """Run the command."""
-        text, _, pids = self._execute(["/bin/sh", "-c", _LOOK]).partition("\n\n")
+        """Run the command, which tells its own time: this host's clock may be another. Without it no wait goes on."""
+        text, _, told = self._execute(["/bin/sh", "-c", _LOOK]).partition("\n\n")
+        pids, _, now = told.partition("\n")
         with contextlib.suppress(binascii.Error, ValueError):
-            return read_page(base64.b64decode(text), time.time(), {*map(int, pids.split())}.__contains__)
+            return read_page(base64.b64decode(text), float(now or 0), {*map(int, pids.split())}.__contains__)
         return None
 
     def close(self) -> None:
