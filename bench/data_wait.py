@@ -2,7 +2,7 @@
 
     python bench/data_wait.py                       # six scripts in containers, then pairs; about five minutes
     python bench/data_wait.py --only lightning,hf
-    python bench/data_wait.py --only py-spy         # all but the ranks beside py-spy (pip install py-spy)
+    python bench/data_wait.py --only py-spy         # all beside py-spy (pip install py-spy); `decode*` is one of them
     python bench/data_wait.py --output json
 
 Each script is a job that `trainlaunch up` starts on Docker with 2 CPUs, and `status -o json` tells what was noted. The
@@ -44,6 +44,7 @@ LOOPS = ROOT / "bench" / "data_wait" / "loops.py"
 SCRIPTS = ("decode", "read", "tiny", "lightning", "hf", "ranks")
 WAITS = re.compile(r"__(?:next|iter)__ \([^;]*torch/utils/data/dataloader\.py")
 POINTS, MICROSECONDS, BATCHES = 2.0, 5.0, 1000
+RATE, EPOCHS = 250, 12  # of py-spy: thousands of samples, so that two standard deviations are about one point
 TURNS = """
 import json, random, sys, time, torch
 from torch.utils.data import DataLoader, dataloader
@@ -159,24 +160,29 @@ def microseconds(image: str, folder: Path, *parts: str) -> Iterator[Cost]:
         yield Cost(" + ".join(parts), between, low, median)
 
 
-def beside_py_spy(script: str, image: str, folder: Path) -> Row:
-    """Return the seconds that a script's main thread waited by py-spy's stacks, and by the notes of the same run."""
-    spy, own = shutil.which("py-spy"), folder / f"spy-{script}"
-    mounts = [f"--volume={LOOPS.parent}:/loops:ro", f"--volume={spy}:/py-spy:ro", "--cap-add=SYS_PTRACE"]
-    settings = ["--cpus=2", "--shm-size=1g", *mounts]
-    recorded = ["/py-spy", "record", "--idle", "--format=raw", "--output=/delivered/stacks", "--rate=50", "--"]
-    python = ["python", "/loops/loops.py", script]
-    command = [*with_parts(own, DATA_WAIT), *settings, image, *recorded, *python]
-    subprocess.run(command, capture_output=True, text=True, check=True)
-    of_main = [
-        line.rpartition(" ") for line in (own / "stacks").read_text().splitlines() if line.startswith("<module>")
-    ]
-    samples = sum(int(count) for _, _, count in of_main)
-    waits = sum(int(count) for stack, _, count in of_main if WAITS.search(stack))
+def beside_py_spy(script: str, image: str, folder: Path) -> Iterator[Row]:
+    """Yield the seconds that each rank's main thread waited by py-spy's stacks, and by the notes of the same run.
+
+    Both as shares of the script's own function, whatever else its process did, and however many samples came late.
+    """
+    own = folder / f"spy-{script}"
+    mounts = [f"--volume={LOOPS.parent}:/loops:ro", f"--volume={shutil.which('py-spy')}:/py-spy:ro"]
+    settings = ["--cpus=2", "--shm-size=1g", "--cap-add=SYS_PTRACE", *mounts]
+    recorded = f"/py-spy record --idle --format=raw --output=/delivered/stacks$RANK --rate={RATE}"
+    line = f"RANK=${{RANK:-0}}; exec {recorded} -- python /loops/loops.py {script} {EPOCHS}"
+    starter = ["torchrun", "--nproc-per-node=2", "--no-python"] if script == "ranks" else []
+    command = [*with_parts(own, DATA_WAIT), *settings, image, *starter, "bash", "-c", line]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     noted = read_page((own / PAGE).read_bytes(), time.time(), lambda _: False)
-    if noted is None:
-        raise SystemExit(f"{script} noted nothing")
-    return Row(f"{script}*", 0, "both", waits / 50, noted.waited, samples / 50)
+    for text in sorted(line for line in done.stdout.splitlines() if line.startswith('{"rank"')):
+        result = json.loads(text)
+        rank, seconds = result["rank"], result["seconds"]
+        stacks = [line.rpartition(" ") for line in (own / f"stacks{rank}").read_text().splitlines()]
+        within = [(stack, int(count)) for stack, _, count in stacks if f";{script} (" in stack]
+        samples = sum(count for _, count in within)
+        share = sum(count for stack, count in within if WAITS.search(stack)) / samples
+        print(f"{script}: {samples} samples, ± {200 * (share * (1 - share) / samples) ** 0.5:.2f}", file=sys.stderr)
+        yield Row(f"{script}*", rank, "both", share * seconds, noted.ranks[rank] if noted else 0.0, seconds)
 
 
 def table(rows: list[Row], costs: list[Cost]) -> str:
@@ -204,7 +210,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         rows = [row for each in SCRIPTS if each in asked for row in rows_of(each, image, folder)]
-        rows += [beside_py_spy(each, image, folder) for each in SCRIPTS[:-1] if "py-spy" in asked]
+        spied = [each for each in SCRIPTS if "py-spy" in asked or f"{each}*" in asked]
+        rows += [row for each in spied for row in beside_py_spy(each, image, folder)]
         alone = [(DATA_WAIT,), (HEARTBEAT,), (HEARTBEAT, DATA_WAIT)] if "pairs" in asked else []
         costs = [each for parts in alone for each in microseconds(image, folder, *parts)]
     found = {"rows": [{**each._asdict(), "points": each.off} for each in rows], "costs": [*map(Cost._asdict, costs)]}

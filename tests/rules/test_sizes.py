@@ -162,7 +162,7 @@ def test_an_owner_that_the_command_starts_is_to_be_named(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("script", "right", "wrong"),
     [
-        ("import ray\nray.init(object_store_memory=10 * 2**30)\n", ["11Gi", "40Gi", None], ["10Gi"]),
+        ("import ray\nray.init(object_store_memory=10 * 2**30)\n", ["10Gi", "40Gi", None], ["9Gi"]),
         ("import ray\nray.init(object_store_memory=100 * 2**30)\n", ["110Gi"], [None]),
         ("from vllm import LLM\nLLM('m', tensor_parallel_size=4)\n", ["1Gi", "1144Mi", None], []),
         ("from vllm import LLM\nLLM('m', tensor_parallel_size=16)\n", ["1Gi"], [None]),
