@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -42,9 +41,8 @@ from tests.engine.images import examples_image  # noqa: E402
 
 LOOPS = ROOT / "bench" / "data_wait" / "loops.py"
 SCRIPTS = ("decode", "read", "tiny", "lightning", "hf", "ranks")
-WAITS = re.compile(r"__(?:next|iter)__ \([^;]*torch/utils/data/dataloader\.py")
 POINTS, MICROSECONDS, BATCHES = 2.0, 5.0, 1000
-RATE, EPOCHS = 250, 12  # of py-spy: thousands of samples, so that two standard deviations are about one point
+RATE, EPOCHS = 250, 4  # of py-spy: thousands of samples, so that two standard deviations are about one point
 TURNS = """
 import json, random, sys, time, torch
 from torch.utils.data import DataLoader, dataloader
@@ -163,26 +161,42 @@ def microseconds(image: str, folder: Path, *parts: str) -> Iterator[Cost]:
 def beside_py_spy(script: str, image: str, folder: Path) -> Iterator[Row]:
     """Yield the seconds that each rank's main thread waited by py-spy's stacks, and by the notes of the same run.
 
-    Both as shares of the script's own function, whatever else its process did, and however many samples came late.
+    Both as shares of the script's own function, whatever else its process did. A sampler that is late, while the
+    script has the CPUs, makes up for it while the script waits: samples count by the time between them.
     """
     own = folder / f"spy-{script}"
     mounts = [f"--volume={LOOPS.parent}:/loops:ro", f"--volume={shutil.which('py-spy')}:/py-spy:ro"]
-    settings = ["--cpus=2", "--shm-size=1g", "--cap-add=SYS_PTRACE", *mounts]
-    recorded = f"/py-spy record --idle --format=raw --output=/delivered/stacks$RANK --rate={RATE}"
+    settings = ["--shm-size=1g", "--cap-add=SYS_PTRACE", *mounts]
+    recorded = f"/py-spy record --idle --format=chrometrace --output=/delivered/stacks$RANK --rate={RATE}"
     line = f"RANK=${{RANK:-0}}; exec {recorded} -- python /loops/loops.py {script} {EPOCHS}"
     starter = ["torchrun", "--nproc-per-node=2", "--no-python"] if script == "ranks" else []
     command = [*with_parts(own, DATA_WAIT), *settings, image, *starter, "bash", "-c", line]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    subprocess.run(command, capture_output=True, text=True, check=True)
     noted = read_page((own / PAGE).read_bytes(), time.time(), lambda _: False)
-    for text in sorted(line for line in done.stdout.splitlines() if line.startswith('{"rank"')):
-        result = json.loads(text)
-        rank, seconds = result["rank"], result["seconds"]
-        stacks = [line.rpartition(" ") for line in (own / f"stacks{rank}").read_text().splitlines()]
-        within = [(stack, int(count)) for stack, _, count in stacks if f";{script} (" in stack]
-        samples = sum(count for _, count in within)
-        share = sum(count for stack, count in within if WAITS.search(stack)) / samples
-        print(f"{script}: {samples} samples, ± {200 * (share * (1 - share) / samples) ** 0.5:.2f}", file=sys.stderr)
-        yield Row(f"{script}*", rank, "both", share * seconds, noted.ranks[rank] if noted else 0.0, seconds)
+    for rank in (0, 1) if script == "ranks" else (0,):
+        seconds, waited = seconds_of(json.loads((own / f"stacks{rank}").read_text()), script)
+        yield Row(f"{script}*", rank, "both", waited, noted.ranks[rank] if noted else 0.0, seconds)
+
+
+def seconds_of(events: list[dict[str, Any]], script: str) -> tuple[float, float]:
+    """Return the seconds of a script's function, and those within it in a DataLoader's iterator."""
+    total = waited = 0.0
+    stack: list[bool] = []  # of the frames below that function, whether each is a wait
+    begun, thread = 0.0, None
+    for event in events:
+        is_function = event["name"] == script and event["args"]["filename"].endswith("loops.py")
+        thread = event["tid"] if is_function else thread
+        if event["ph"] not in "BE" or event["tid"] != thread or not (stack or is_function):
+            continue
+        total += (event["ts"] - begun) * bool(stack)
+        waited += (event["ts"] - begun) * any(stack)
+        begun = event["ts"]
+        if event["ph"] == "B":
+            in_loader = event["args"]["filename"].endswith("torch/utils/data/dataloader.py")
+            stack.append(in_loader and event["name"].rpartition(".")[2] in ("__next__", "__iter__"))
+        else:
+            stack.pop()
+    return total / 1e6, waited / 1e6
 
 
 def table(rows: list[Row], costs: list[Cost]) -> str:
