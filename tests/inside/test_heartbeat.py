@@ -291,3 +291,25 @@ def test_a_wait_that_goes_on_can_be_read_from_another_process(page: Path) -> Non
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_loop_is_noted_by_less_after_its_second_batch(page: Path) -> None:
+    """What is done for each batch then is within one function; an end and another epoch are told in full again."""
+
+    def loads() -> str:
+        if ends:
+            raise StopIteration
+        return "batch"
+
+    made: Any = type("Followed", (Loader,), {"__next__": Loader.__next__})
+    follow(made, Heartbeat(str(page)), lambda: None)
+    ends: list[bool] = []
+    iterator, plain = made(loads), []
+    for _ in range(4):
+        next(iterator)
+        plain.append(iterator._trainlaunch_wait.plain)
+    ends.append(True)
+    assert next(iterator, None) is None
+    plain.append(iterator._trainlaunch_wait.plain)
+    assert plain == [False, True, True, True, False]
+    assert lines(page)[0][2:] == [0, 2]

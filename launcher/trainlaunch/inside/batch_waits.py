@@ -73,6 +73,8 @@ class Notes:
         loop.batches += came
         if self.records is not None:
             self.records.leave(loop, begun, ended, came)
+        else:
+            loop.plain = loop.batches > 1
         loop.begins = not came
         loop.plain = loop.plain and came
         if self.beat is not None and came:

@@ -1,8 +1,9 @@
 """Notes how long each loop over a DataLoader waits for its batches, in a page of numbers that `run` and `up` read.
 
 A record belongs to a process, the line that iterates and what is done with the batches: 10 native integers of 8 bytes,
-then that line as text. Times are nanoseconds, BEGUN, LATEST and SINCE since the epoch. FIRST, which is within WAITED,
-is what the first batches of loops took, with the start of their workers.
+then that line as text. Times are nanoseconds, BEGUN, LATEST and SINCE since the epoch. SINCE is when the wait that goes
+on began, or less than 0: when the last one ended. FIRST, which is within WAITED, is what the first batches of loops
+took, with the start of their workers.
 """
 
 from __future__ import annotations
