@@ -54,8 +54,8 @@ class Notes:
                 each.begin()
 
     def add_loop(self, iterator: Any, loop: Loop | None = None) -> Loop | None:
-        """Return the loop that an iterator begins in this process; None in a worker, whose waits are another's."""
-        if self.worker() is not None:
+        """Return the loop that an iterator begins in this process; None in a worker, or within another's wait."""
+        if self.worker() is not None or threading.get_ident() in WAITING:
             return None
         if loop is None:
             loop = Loop([0] * (SINCE + 1)) if self.records is None else self.records.loop()
@@ -63,10 +63,10 @@ class Notes:
         object.__setattr__(iterator, "_trainlaunch_wait", loop)
         return loop
 
-    def enter(self, loop: Loop, begun: int) -> None:
+    def enter(self, loop: Loop) -> None:
         """Note that a loop which isn't plain begins to wait."""
         if self.records is not None:
-            self.records.enter(loop, begun)
+            self.records.enter(loop)
 
     def leave(self, loop: Loop, begun: int, ended: int, came: bool) -> None:
         """Note that it is over, with a batch or with the loop's end."""
@@ -99,38 +99,40 @@ def follow(base: Any, listener: Any, worker: Any) -> None:
 
 def _wrap(base: Any, notes: Notes) -> Notes:
     """Put the only wrapper around `base.__next__`."""
-    take, waiting, ident, clock, boottime = base.__next__, WAITING, threading.get_ident, _clock, _BOOTTIME
+    base._trainlaunch_wait = None
+    base.__next__ = _noting(base.__next__, notes)
+    base.__next__._trainlaunch = notes
+    hide(base.__next__, *vars(Notes).values())
+    return notes
+
+
+def _noting(take: Any, notes: Notes) -> Any:
+    waiting, ident, clock, boottime = WAITING, threading.get_ident, _clock, _BOOTTIME
 
     @functools.wraps(take)
-    def __next__(self: Any) -> Any:  # noqa: N807, PLR0912 - a call would cost more than what it did
-        thread = ident()
-        if thread in waiting:
-            return take(self)
-        loop = self._trainlaunch_wait
+    def __next__(self: Any) -> Any:  # noqa: N807 - a call would cost more than what it did
+        thread, loop = ident(), self._trainlaunch_wait
         if loop is None or loop.era is not notes.era:
             loop = notes.add_loop(self)
-            if loop is None:
-                return take(self)
+        if loop is None or thread in waiting:
+            return take(self)
         try:
             waiting[thread] = begun = clock(boottime)
-            if loop.plain:
-                loop.numbers[SINCE] = begun + TO_EPOCH
-            else:
-                notes.enter(loop, begun)
+            if not loop.plain:
+                notes.enter(loop)
+            loop.numbers[SINCE] = begun + TO_EPOCH
             beat = notes.beat
             if beat is not None:
                 if begun >= beat.until:
                     beat.refresh(begun)
                 if len(waiting) == 1:
                     beat.page[beat.since] = beat.text
-            batch = take(self)
-            ended = clock(boottime)
+            batch, ended = take(self), clock(boottime)
             if thread in waiting:  # else in a process that was forked meanwhile, which never began to wait
                 if loop.plain:
-                    numbers = loop.numbers
-                    numbers[WAITED] += ended - begun
-                    numbers[BATCHES] += 1
-                    numbers[SINCE] = -ended - TO_EPOCH
+                    loop.numbers[WAITED] += ended - begun
+                    loop.numbers[BATCHES] += 1
+                    loop.numbers[SINCE] = -ended - TO_EPOCH
                 else:
                     notes.leave(loop, begun, ended, True)
                 del waiting[thread]
@@ -143,11 +145,7 @@ def _wrap(base: Any, notes: Notes) -> Notes:
             raise
         return batch
 
-    __next__._trainlaunch = notes  # type: ignore[attr-defined]
-    hide(__next__, *vars(Notes).values())
-    base._trainlaunch_wait = None
-    base.__next__ = __next__
-    return notes
+    return __next__
 
 
 def hide(*functions: Any) -> None:

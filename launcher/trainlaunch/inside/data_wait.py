@@ -78,8 +78,8 @@ class DataWait:
             self._void()
             return Loop([0] * NUMBERS)
 
-    def enter(self, loop: Any, begun: int) -> None:
-        """Note that its wait begins, and what its batches before it were for."""
+    def enter(self, loop: Any) -> None:
+        """Note what the batches before its wait were for."""
         if not self.on:
             return
         try:
@@ -89,7 +89,6 @@ class DataWait:
                     self._move(loop, TRAINS)
             elif loop.batches == 1 and self._sequence() == loop.sequence:
                 self._move(loop, self._guessed(trains=False))
-            loop.numbers[SINCE] = begun + TO_EPOCH
         except Exception:
             self._void()
 
