@@ -1,4 +1,4 @@
-"""One loop over a DataLoader with a stopwatch of its own: `python loops.py SCRIPT`. The last line has its seconds.
+"""One loop over a DataLoader with a stopwatch of its own: `python loops.py SCRIPT [EPOCHS]`. The last line has seconds.
 
 The stopwatch knows nothing of trainlaunch: around next() of a loop, Lightning's own profiler, a generator in front of
 the DataLoader of HF's Trainer. The waits of the last call of a loop, which gives no batch, are in it.
@@ -21,7 +21,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 WAITED = {"training": 0.0, "evaluation": 0.0}
-EPOCHS = 2
+EPOCHS = int(sys.argv[2]) if len(sys.argv) > 2 else 2
 
 
 def timed(loader: Iterable[Any], phase: str) -> Iterator[Any]:
@@ -205,5 +205,7 @@ def hf() -> None:
 SCRIPTS = {"decode": decode, "read": read, "tiny": tiny, "lightning": lightning, "hf": hf, "ranks": ranks}
 
 if __name__ == "__main__":
+    begun = time.perf_counter()
     SCRIPTS[sys.argv[1]]()
-    print(json.dumps({"rank": int(os.environ.get("RANK", "0")), **WAITED}), flush=True)
+    seconds = time.perf_counter() - begun
+    print(json.dumps({"rank": int(os.environ.get("RANK", "0")), **WAITED, "seconds": seconds}), flush=True)

@@ -3,4 +3,4 @@
 from trainlaunch.units import MIB
 
 LEAST_SHM = 64 * MIB
-RAY_ROOM = (11, 10)  # /dev/shm for a store of Ray's: a tenth more, since the store is limited to 95 % of what is free
+RAY_ROOM = (11, 10)  # /dev/shm for a store of Ray's: all of it has to be free, and 5 % beside one of Ray's own size

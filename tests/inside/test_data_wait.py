@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import os
 import pickle
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import pytest
 from trainlaunch.inside import data_wait as noting
-from trainlaunch.inside.batch_waits import follow
+from trainlaunch.inside.batch_waits import SINCE, Notes, follow
 from trainlaunch.inside.data_wait import RECORD, RECORDS, DataWait
 from trainlaunch.inside.heartbeat import LINE, LINES, Heartbeat
-from trainlaunch.run.base.wait_reading import ASIDE, LoaderWait, read_page
+from trainlaunch.run.base.wait_reading import ASIDE, AskedPage, LoaderWait, read_page
 
 PAUSE = 0.05
 
@@ -299,8 +301,24 @@ def test_torchs_compiler_is_kept_away(page: Path, torch: Torch, monkeypatch: pyt
     made: Any = type("Noted", (Batches,), {"__next__": Batches.__next__})
     for listener in (Heartbeat(str(beats)), DataWait(str(page), torch)):
         follow(made, listener, lambda: None)
-        assert {made.__next__.__code__, type(listener).enter.__code__, type(listener).leave.__code__} <= set(skipped)
+        of_both = (made.__next__, Notes.enter, Notes.leave, Notes.end)
+        own = (each for each in vars(type(listener)).values() if isinstance(each, FunctionType))
+        assert {each.__code__ for each in (*of_both, *own)} <= set(skipped)
     assert made.__next__._torchdynamo_disable
     assert made.__next__.__wrapped__ is Batches.__next__  # one wrapper for both
     assert list(made(Loader(None, 2, 0.0))) == [1, 0]
     assert (seen(page)["evaluation"].batches, beats.read_text().split()[3:]) == (2, ["0", "2"])
+
+
+@pytest.mark.parametrize("skew", [-900, 0, 900])
+def test_a_page_that_a_command_reads_is_read_by_the_time_beside_it(page: Path, kind: Kinds, skew: int) -> None:
+    """The clock of a node may be minutes from this host's. Where it isn't told, what goes on isn't counted."""
+    data: list[bytes] = []
+    next(kind(lambda _: data.append(page.read_bytes()))(Loader(None, 1)))
+    (since,) = (struct.unpack_from("=q", data[0], 8 * SINCE)[0] // 10**9,)
+    moved = bytearray(data[0])
+    struct.pack_into("=q", moved, 8 * SINCE, (since + skew) * 10**9)
+    text = base64.encodebytes(bytes(moved)).decode() + f"\n1 {os.getpid()}\n"
+    for told, waited in ((f"{since + skew + 7}\n", 7.0), ("", 0.0)):
+        found = AskedPage(lambda _, told=told: text + told).read()  # type: ignore[misc]
+        assert (found and found.waited) == waited

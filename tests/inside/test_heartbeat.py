@@ -48,6 +48,10 @@ def kind(page: Path) -> Iterator[type[Loader]]:
     return made
 
 
+def notes_of(kind: Any) -> Any:
+    return kind.__next__._trainlaunch
+
+
 def lines(page: Path) -> list[list[int]]:
     """Return the numbers of each line that is taken, without the process's start: pid, rank, since, batches."""
     numbers = [[int(word) for word in line.split()] for line in page.read_text().splitlines() if line.strip()]
@@ -119,17 +123,20 @@ def test_threads_that_wait_at_once_leave_nothing_behind(page: Path, kind: type[L
 
 def test_a_signals_handler_may_load_data(page: Path, kind: type[Loader], monkeypatch: pytest.MonkeyPatch) -> None:
     """It may come while the process notes its own wait, in the same thread."""
-    clock, ended = heartbeat._clock, threading.Event()
+    second, ended = Heartbeat._second, threading.Event()
 
-    def interrupted(which: int) -> float:
-        monkeypatch.setattr(heartbeat, "_clock", clock)
+    def interrupted(beat: Heartbeat, time: int) -> bytes:
+        monkeypatch.setattr(Heartbeat, "_second", second)
         next(kind(lambda: "of the handler"))
-        return clock(which)
+        return second(beat, time)
 
     def wait() -> None:
+        next(kind(lambda: "takes the line"))
         for _ in range(3):
-            monkeypatch.setattr(heartbeat, "_clock", interrupted)
+            monkeypatch.setattr(Heartbeat, "_second", interrupted)
+            notes_of(kind).beat.until = 1  # another second
             next(kind(lambda: "batch"))
+            assert Heartbeat._second is second
         ended.set()
 
     threading.Thread(target=wait, daemon=True).start()
@@ -284,3 +291,25 @@ def test_a_wait_that_goes_on_can_be_read_from_another_process(page: Path) -> Non
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_loop_is_noted_by_less_after_its_second_batch(page: Path) -> None:
+    """What is done for each batch then is within one function; an end and another epoch are told in full again."""
+
+    def loads() -> str:
+        if ends:
+            raise StopIteration
+        return "batch"
+
+    made: Any = type("Followed", (Loader,), {"__next__": Loader.__next__})
+    follow(made, Heartbeat(str(page)), lambda: None)
+    ends: list[bool] = []
+    iterator, plain = made(loads), []
+    for _ in range(4):
+        next(iterator)
+        plain.append(iterator._trainlaunch_wait.plain)
+    ends.append(True)
+    assert next(iterator, None) is None
+    plain.append(iterator._trainlaunch_wait.plain)
+    assert plain == [False, True, True, True, False]
+    assert lines(page)[0][2:] == [0, 2]

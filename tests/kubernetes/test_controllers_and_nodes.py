@@ -163,15 +163,18 @@ def test_status_shows_what_the_health_check_reads(user: User, fake: FakeCluster)
 
 
 def test_waits_for_data_are_read_in_the_pod(user: User, fake: FakeCluster) -> None:
-    """Where the rendering notes them: by status, and by a following up, which says that it misses the end."""
-    now = time.time_ns()
-    record = struct.pack("=10q", 7, 0, 1, 5, 4 * 10**9, 10**9, now, now, 0, 0) + b"train.py:3"
+    """Where the rendering notes them: by status, and by a following up, which says that it misses the end.
+
+    The node's clock is ten minutes ahead, and process 7 has waited for another second.
+    """
+    now = int(time.time() + 600) * 10**9
+    record = struct.pack("=10q", 7, 0, 1, 5, 3 * 10**9, 10**9, now, now, now - 10**9, 0) + b"train.py:3"
     page = record.ljust(RECORD * RECORDS, b"\0")
     over = threading.Event()
 
     def answer(pod: dict[str, Any], command: list[str]) -> Answer:
         if "base64" in command[-1]:
-            return Answer(base64.encodebytes(page) + b"\n1 7\n")
+            return Answer(base64.encodebytes(page) + b"\n1 7\n%d\n" % (now // 10**9))
         return Answer(b"shm used=5242880 peak=6291456 size=67108864 workers=0/0\n")
 
     def trains(pod: Pod) -> None:

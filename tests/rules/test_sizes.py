@@ -162,14 +162,16 @@ def test_an_owner_that_the_command_starts_is_to_be_named(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("script", "right", "wrong"),
     [
-        ("import ray\nray.init(object_store_memory=10 * 2**30)\n", ["11Gi", "40Gi"], ["10Gi", None]),
-        ("from vllm import LLM\nLLM('m', tensor_parallel_size=4)\n", ["1Gi", "1144Mi"], [None]),
+        ("import ray\nray.init(object_store_memory=10 * 2**30)\n", ["10Gi", "40Gi", None], ["9Gi"]),
+        ("import ray\nray.init(object_store_memory=100 * 2**30)\n", ["110Gi"], [None]),
+        ("from vllm import LLM\nLLM('m', tensor_parallel_size=4)\n", ["1Gi", "1144Mi", None], []),
+        ("from vllm import LLM\nLLM('m', tensor_parallel_size=16)\n", ["1Gi"], [None]),
     ],
 )
 def test_an_owner_that_the_script_sizes_is_to_be_counted_so(
     tmp_path: Path, script: str, right: list[str], wrong: list[str | None]
 ) -> None:
-    """By its own number, which no plan reads: with less Ray is on disk, and vLLM's law is a bound alone."""
+    """By its own number, which no plan reads, or with more. With less Ray is on disk; vLLM's law is a bound alone."""
     owner = script.split()[1]
     job = {**job_of(tmp_path, script, []), **{key: SERVED[key] for key in ("resources", "data_loader")}}
     assert "TL219" in codes_of(plan_with(tmp_path, **job))

@@ -1,8 +1,9 @@
 """Notes how long each loop over a DataLoader waits for its batches, in a page of numbers that `run` and `up` read.
 
 A record belongs to a process, the line that iterates and what is done with the batches: 10 native integers of 8 bytes,
-then that line as text. Times are nanoseconds, BEGUN, LATEST and SINCE since the epoch. FIRST, which is within WAITED,
-is what the first batches of loops took, with the start of their workers.
+then that line as text. Times are nanoseconds, BEGUN, LATEST and SINCE since the epoch. SINCE is when the wait that goes
+on began, or less than 0: when the last one ended. FIRST, which is within WAITED, is what the first batches of loops
+took, with the start of their workers.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import time
 import types
 from typing import Any
 
-from trainlaunch.inside.batch_waits import WAITING, follow, hide
+from trainlaunch.inside.batch_waits import BATCHES, SINCE, TO_EPOCH, WAITED, WAITING, Loop, follow, hide
 from trainlaunch.inside.code_places import caller
 from trainlaunch.inside.process import rank
 
 RECORD, RECORDS, NUMBERS = 128, 64, 16  # bytes; records of a page; numbers that a record has room for
-PID, RANK, PHASE, BATCHES, WAITED, FIRST, BEGUN, LATEST, SINCE = range(9)
+PID, RANK, PHASE, FIRST, BEGUN, LATEST = 0, 1, 2, 5, 6, 7  # beside BATCHES, WAITED and SINCE
 PLACE = 80  # where the text begins in a record
 TRAINS, EVALUATES, ASIDE = 1, 2, 3  # PHASE; ASIDE: a thread loads for another one, whose waits nobody knows
 PAGE = os.path.join(os.path.dirname(__file__), "data_wait")
@@ -35,24 +36,27 @@ class _Thread(threading.local):
     timed = trained = False
 
 
-class Loop:
-    """One pass over a loader: the numbers of its record, and what this pass has added to them."""
+class Pass(Loop):
+    """One pass over a loader: its place and phase, and what it has added to the numbers of its record."""
 
-    def __init__(self, records: object, place: str, phase: int, numbers: Any) -> None:
-        self.records, self.place, self.phase, self.numbers = records, place, phase, numbers
-        self.batches = self.waited = self.first = 0
-        self.begins = True
-        self.entered = self.sequence = 0  # 0: it doesn't wait
+    __slots__ = ("first", "phase", "place", "sequence", "waited")
+
+    def __init__(self, place: str, phase: int, numbers: Any) -> None:
+        super().__init__(numbers)
+        self.place, self.phase = place, phase
+        self.waited = self.first = self.sequence = 0
 
 
 class DataWait:
     """The records of this process. An error ends the noting, and voids what was noted: a part of it would mislead."""
 
+    role = "records"
+    notes: Any = None
+
     def __init__(self, page: str, torch: Any) -> None:
         self._path, self._torch = page, torch
         self._sequence: Any = None  # of nodes that this thread puts into graphs for gradients
         self._thread = _Thread()
-        self._to_epoch = time.time_ns() - _now()
         self.on = True
         self.begin()
 
@@ -66,49 +70,45 @@ class DataWait:
         self._page: Any = None
         self._records: dict[Any, Any] = {}
 
-    def enter(self, iterator: Any) -> None:
-        """Note that the wait of a loop begins."""
+    def loop(self) -> Loop:
+        """Return the loop that this thread begins."""
+        try:
+            return self._loop(self._guessed())
+        except Exception:
+            self._void()
+            return Loop([0] * NUMBERS)
+
+    def enter(self, loop: Any) -> None:
+        """Note what the batches before its wait were for."""
         if not self.on:
             return
         try:
-            loop: Loop | None = iterator.__dict__.get("_trainlaunch_wait")
-            if loop is None or loop.records is not self._records:
-                loop = iterator.__dict__["_trainlaunch_wait"] = self._loop(self._guessed())
-            elif loop.batches and loop.phase != TRAINS:
+            if loop.batches and loop.phase != TRAINS:
                 if self._sequence() != loop.sequence:  # this thread builds a graph for gradients between its batches
                     self._thread.trained = True
                     self._move(loop, TRAINS)
             elif loop.batches == 1 and self._sequence() == loop.sequence:
                 self._move(loop, self._guessed(trains=False))
-            loop.entered = now = _now()
-            loop.numbers[SINCE] = now + self._to_epoch
         except Exception:
             self._void()
 
-    def leave(self, iterator: Any, came: bool) -> None:
-        """Note that it is over, with a batch or with the loop's end."""
+    def leave(self, loop: Any, begun: int, ended: int, came: bool) -> None:
+        """Note that it is over; of a loop that trains nothing but sums changes after its second batch."""
         if not self.on:
             return
-        now = _now()
         try:
-            loop = iterator.__dict__.get("_trainlaunch_wait")
-            if loop is None or not loop.entered:
-                return
-            numbers, took = loop.numbers, now - loop.entered
-            loop.entered = 0
+            numbers, took = loop.numbers, ended - begun
             loop.waited += took
             numbers[WAITED] += took
-            numbers[SINCE] = 0
-            numbers[LATEST] = now + self._to_epoch
+            numbers[SINCE] = -ended - TO_EPOCH
             if loop.begins:
                 loop.first += took
                 numbers[FIRST] += took
-            loop.begins = not came
             if came:
-                loop.batches += 1
                 numbers[BATCHES] += 1
                 if loop.phase != TRAINS or loop.batches == 1:
                     loop.sequence = self._sequence()
+                loop.plain = loop.phase == TRAINS and loop.batches > 1
         except Exception:
             self._void()
 
@@ -123,7 +123,8 @@ class DataWait:
 
     def _started(self, iterator: Any, took: int) -> None:
         try:
-            iterator.__dict__["_trainlaunch_wait"] = loop = self._loop(self._guessed())
+            loop = self._loop(self._guessed())
+            self.notes.add_loop(iterator, loop)
             for number in (WAITED, FIRST):
                 loop.numbers[number] += took
             loop.waited = loop.first = took
@@ -136,7 +137,7 @@ class DataWait:
             return ASIDE
         return TRAINS if (self._torch.is_grad_enabled() if trains is None else trains) else EVALUATES
 
-    def _move(self, loop: Loop, phase: int) -> None:
+    def _move(self, loop: Pass, phase: int) -> None:
         """Move what a loop has added to the record of another phase."""
         if phase == loop.phase:
             return
@@ -147,11 +148,11 @@ class DataWait:
         loop.numbers[BEGUN] = min(loop.numbers[BEGUN], old[BEGUN])
         loop.numbers[LATEST] = max(loop.numbers[LATEST], old[LATEST])
 
-    def _loop(self, phase: int) -> Loop:
+    def _loop(self, phase: int) -> Pass:
         if self._sequence is None:  # torch is imported by now
             self._sequence = getattr(self._torch._C._autograd, "_get_sequence_nr", None) or self._grad_mode
         place = caller()
-        return Loop(self._records, place, phase, self._numbers(place, phase))
+        return Pass(place, phase, self._numbers(place, phase))
 
     def _grad_mode(self) -> int:
         """Return another number each time where gradients are on: what an old torch tells."""

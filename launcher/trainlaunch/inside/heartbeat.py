@@ -13,18 +13,19 @@ import threading
 import time
 from typing import Any
 
-from trainlaunch.inside.batch_waits import follow
+from trainlaunch.inside.batch_waits import NOBODY, WAITING, follow
 from trainlaunch.inside.process import off, rank
 
 LINE, LINES = 64, 64  # bytes; so many processes that load data fill the page
 SINCE, BATCHES = 32, 47  # where these two numbers stand in a line
 PAGE = os.path.join(os.path.dirname(__file__), os.pardir, "heartbeat")
-NOBODY = b"%-15d" % 0  # who trains waits since 0
-_clock, _BOOTTIME, _thread = time.clock_gettime, time.CLOCK_BOOTTIME, threading.get_ident
+SECOND = 1_000_000_000
 
 
 class Heartbeat:
-    """The line of this process, taken with its first batch."""
+    """The line of this process, taken with its first batch: `page[since]` is where `text` belongs until then."""
+
+    role = "beat"
 
     def __init__(self, page: str) -> None:
         self._path = page
@@ -32,41 +33,39 @@ class Heartbeat:
 
     def begin(self) -> None:
         """Begin without a line: a forked process has its parent's."""
-        self._on = True
-        self._page: Any = None
-        self._at = self._batches = self._ahead = self._second = 0
-        self._text = NOBODY
-        self._waits: dict[int, bytes] = {}  # the second since which a thread waits, the longest first
+        self.page: Any = bytearray(LINE)  # nobody's
+        self.since, self.text, self.until = slice(0, 15), NOBODY, 0
+        self._at = self._batches = self._ahead = 0
         self._lock = threading.Lock()
 
-    def enter(self, _: object) -> None:
-        """Note that this thread begins to wait."""
-        if not self._on:
-            return
+    def refresh(self, begun: int) -> None:
+        """Let `text` be the second of a time, `until` when it is another one; take the line at first."""
         try:
             with self._lock:
-                if self._page is None:
+                if not self.until:
                     self._take_line()
-                second = int(_clock(_BOOTTIME)) + self._ahead
-                if second != self._second:
-                    self._second, self._text = second, b"%-15d" % second
-                if not self._waits:
-                    self._page[self._since] = self._text
-                self._waits[_thread()] = self._text
+                self.text, self.until = self._second(begun), begun - begun % SECOND + SECOND
         except Exception as problem:
-            self._on = False
+            self.until = 1 << 62
             off("heartbeat", problem)
 
-    def leave(self, _: object, came: bool) -> None:
-        """Note that it is over, with a batch or without; the longest other wait goes on."""
-        if not self._on or not self._page:  # interrupted
-            return
+    def settle(self) -> None:
+        """Say since when the thread waits that does so longest, also where one came or went meanwhile."""
+        said, longest = None, _longest()
+        while said != longest:
+            said = longest
+            self.page[self.since] = self._second(said) if said else NOBODY
+            longest = _longest()
+
+    def count(self) -> None:
+        """Count a batch."""
         with self._lock:
-            self._waits.pop(_thread(), None)
-            self._page[self._since] = next(iter(self._waits.values())) if self._waits else NOBODY
-            if came and self._batches < 2:
+            if self._batches < 2:
                 self._batches += 1
-                self._page[self._at + BATCHES : self._at + BATCHES + 15] = b"%-15d" % self._batches
+                self.page[self._at + BATCHES : self._at + BATCHES + 15] = b"%-15d" % self._batches
+
+    def _second(self, time: int) -> bytes:
+        return b"%-15d" % (time // SECOND + self._ahead)
 
     def _take_line(self) -> None:
         """Take the first line that is free, or that a dead process left. Raises OSError, ValueError."""
@@ -80,8 +79,13 @@ class Heartbeat:
             self._at = _free_line(page)
             line = b"%-8d%-14d%-10d%-15d%-16d\n" % (os.getpid(), started, rank(), 0, 0)
             page[self._at : self._at + LINE] = line
-        self._since = slice(self._at + SINCE, self._at + SINCE + 15)
-        self._page = page
+        self.since = slice(self._at + SINCE, self._at + SINCE + 15)
+        self.page = page  # last: another thread may write
+
+
+def _longest() -> int:
+    """Return since when the thread waits that does so longest, 0 where none does."""
+    return next(iter([*WAITING.values()]), 0)
 
 
 def _free_line(page: mmap.mmap) -> int:

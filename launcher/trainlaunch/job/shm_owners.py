@@ -4,7 +4,8 @@ Each law is that of the owner's source, and a bound: what it may take at most. O
 job sets them; a rule says what a script passes from inside.
 
 ray     python/ray/_private/utils.py and ray_constants.py: an object store of 30 % of the memory, at most 200 GB. It is
-        made in /dev/shm only where more than the store is free there; else it is in /tmp, or refused above 10 GB.
+        made in /dev/shm only where as much as the store is free there; else it is in /tmp, or refused above 10 GB. One
+        of Ray's own size takes at most 95 % of what is free, where that is more than 10 GB.
 vllm    v1/executor/multiproc_executor.py, distributed/device_communicators/shm_broadcast.py: with several workers a
         ring of 10 chunks to all of them, one of 10 × 24 MiB back from each, and one of 6 × 4 MiB for each group of
         tensor parallel workers. tmpfs gives pages as messages fill them, so mostly it takes much less; a worker that
@@ -77,7 +78,9 @@ def _ray(job: Surroundings) -> OwnerLaw | None:
         store = min(int(job.memory * share), most)
         told = f"object store of {100 * share:g} % of resources.memory, at most {human_size(most)}"
     more, of = RAY_ROOM
-    return OwnerLaw(round_up(store * more // of, MIB), f"{told}, and a tenth, without which it is on disk", True)
+    return OwnerLaw(
+        round_up(store * more // of, MIB), f"{told}, and a tenth: it is on disk where less than the store is free", True
+    )
 
 
 def vllm_law(job: Surroundings) -> OwnerLaw:

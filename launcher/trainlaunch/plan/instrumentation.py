@@ -59,9 +59,10 @@ def latest_stall(job: JobSpec) -> int:
 
 
 def liveness_period(job: JobSpec) -> int:
-    """Return the seconds between two checks of a kubelet that stops a job: as many as may fail fit into one interval.
+    """Return the seconds between two checks of a kubelet that stops a job.
 
-    It counts a check that says something like one that doesn't end in time.
+    As many as may fail fit into one interval, unless they are more than its seconds: a kubelet asks once a second at
+    most. It counts a check that says something like one that doesn't end in time.
     """
     return max(1, job.healthcheck.interval // job.healthcheck.retries)
 

@@ -235,7 +235,7 @@ def _ray_shm(case: Case) -> Told | None:
 
 
 def _fitting(free: int) -> str:
-    """Return the size of an object store that fits into what is free: Ray wants a tenth more."""
+    """Return the size of an object store that fits into what is free, with a tenth for other files."""
     return format_size(round_up(max(free * RAY_ROOM[1] // RAY_ROOM[0] - MIB, MIB), MIB))
 
 

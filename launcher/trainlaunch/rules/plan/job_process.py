@@ -22,7 +22,7 @@ from trainlaunch.rules.sources.training_commands import (
     waits_in_vain,
 )
 from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
-from trainlaunch.script.script_facts import Option
+from trainlaunch.script.script_facts import Option, ScriptOwner
 from trainlaunch.units import format_size, human_size
 
 _ENDS_A_PARSER = frozenset({"-h", "--help", "--version"})
@@ -71,7 +71,7 @@ def start_method_of_script(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL219", Severity.WARNING)
 def shm_owner_of_script(plan: LaunchPlan) -> Iterator[Problem]:
-    """The script gives Ray or vLLM a size, and shm_extra counts another one, or none."""
+    """The script gives Ray or vLLM a size, and shm_extra counts less, or none."""
     job, facts = plan.job, script_facts(plan.job)
     if facts is None or job.shm_size is not None:
         return
@@ -81,7 +81,7 @@ def shm_owner_of_script(plan: LaunchPlan) -> Iterator[Problem]:
         command = (made.name, {RAY: STORE, VLLM: TENSOR}[made.name][0], str(made.number))
         law = law_of(made.name, surroundings(job, ranks)._replace(commands=(command,))) if made.number else None
         now = counted_as.get(made.name)
-        if law is None or not law.size or (now is not None and _counts(now, law)):
+        if law is None or not law.size or (now is not None and _counts(now, law, made)):
             continue
         counts = "shm_extra lacks it" if now is None else f"shm_extra counts {human_size(now.size)}"
         yield Problem(
@@ -93,9 +93,13 @@ def shm_owner_of_script(plan: LaunchPlan) -> Iterator[Problem]:
         )
 
 
-def _counts(now: ShmOwner, law: OwnerLaw) -> bool:
-    """Whether an entry of shm_extra is right: by this law, or with a size of its own that holds what is needed."""
-    return now.size == law.size if now.derivation else not law.needed or now.size >= law.size
+def _counts(now: ShmOwner, law: OwnerLaw, made: ScriptOwner) -> bool:
+    """Whether an entry of shm_extra holds what the script takes: of Ray's law the store itself.
+
+    A stated one may be less where the law is only a bound.
+    """
+    takes = made.number if made.name == RAY else law.size
+    return now.size >= (takes or 0) or not (now.derivation or law.needed)
 
 
 def _given(option: Option, words: tuple[str, ...]) -> bool:

@@ -25,7 +25,7 @@ PHASES = {1: "training", 2: "evaluation", 3: "another thread"}
 ASIDE = PHASES[3]
 SAID_FROM = 0.1  # a share from which something is to be done
 _NS = 1e9
-_LOOK = f"base64 {FOLDER}/{PAGE} && cd /proc && echo && echo [0-9]*"
+_LOOK = f"base64 {FOLDER}/{PAGE} && cd /proc && echo && echo [0-9]* && date +%s"
 
 
 class LoaderWait(NamedTuple):
@@ -47,10 +47,14 @@ class LoaderWait(NamedTuple):
 
 
 class DataWait(NamedTuple):
-    """What a run waited for data; without loaders none was iterated. Not `whole`: some had no room in the page."""
+    """What a run waited for data; without loaders none was iterated. Not `whole`: some had no room in the page.
+
+    `at` is when it was read, in seconds since the epoch by the clock that its processes have; 0: unknown.
+    """
 
     loaders: tuple[LoaderWait, ...] = ()
     whole: bool = True
+    at: float = 0.0
 
     @property
     def ranks(self) -> dict[int, float]:
@@ -109,19 +113,20 @@ def read_page(data: bytes, now: float, is_alive: Callable[[int], bool]) -> DataW
 
     A wait that goes on counts where its process `is_alive`.
     """
+    from trainlaunch.inside import batch_waits as sums
     from trainlaunch.inside import data_wait as page
 
     if len(data) < page.RECORD * page.RECORDS:
         return None
     found = []
     for at in range(0, page.RECORD * page.RECORDS, page.RECORD):
-        numbers = struct.unpack_from(f"={page.SINCE + 1}q", data, at)
+        numbers = struct.unpack_from(f"={sums.SINCE + 1}q", data, at)
         if not numbers[page.PID]:
             break
         if numbers[page.PHASE] not in PHASES:
             return None
         text = data[at + page.PLACE : at + page.RECORD].rstrip(b"\0").decode(errors="replace")
-        waited, since = numbers[page.WAITED] / _NS, numbers[page.SINCE] / _NS
+        waited, since = numbers[sums.WAITED] / _NS, numbers[sums.SINCE] / _NS
         goes_on = since > 0 and is_alive(numbers[page.PID])
         found.append(
             LoaderWait(
@@ -129,15 +134,15 @@ def read_page(data: bytes, now: float, is_alive: Callable[[int], bool]) -> DataW
                 process=numbers[page.PID],
                 phase=PHASES[numbers[page.PHASE]],
                 at=text,
-                batches=numbers[page.BATCHES],
+                batches=numbers[sums.BATCHES],
                 waited=waited + max(0.0, now - since) * goes_on,
                 first=numbers[page.FIRST] / _NS,
                 begun=numbers[page.BEGUN] / _NS,
-                latest=now if goes_on else max(numbers[page.LATEST] / _NS, since),
+                latest=max(numbers[page.LATEST] / _NS, abs(since), now * goes_on),
             )
         )
     used = [each for each in found if each.batches or each.waited > 0]
-    return DataWait(tuple(used), whole=len(found) < page.RECORDS)
+    return DataWait(tuple(used), len(found) < page.RECORDS, now)
 
 
 class WaitPage(Protocol):
@@ -181,10 +186,11 @@ class AskedPage:
         self._execute = execute
 
     def read(self) -> DataWait | None:
-        """Run the command."""
-        text, _, pids = self._execute(["/bin/sh", "-c", _LOOK]).partition("\n\n")
+        """Run the command, which tells its own time: this host's clock may be another. Without it no wait goes on."""
+        text, _, told = self._execute(["/bin/sh", "-c", _LOOK]).partition("\n\n")
+        pids, _, now = told.partition("\n")
         with contextlib.suppress(binascii.Error, ValueError):
-            return read_page(base64.b64decode(text), time.time(), {*map(int, pids.split())}.__contains__)
+            return read_page(base64.b64decode(text), float(now or 0), {*map(int, pids.split())}.__contains__)
         return None
 
     def close(self) -> None:

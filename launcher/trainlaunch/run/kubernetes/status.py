@@ -132,8 +132,8 @@ class _PodShm(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return for how long its container runs."""
-        return time.time() - self.pod.started
+        """Return for how long its container runs, by its node's clock where that was read."""
+        return ((self.waits and self.waits.at) or time.time()) - self.pod.started
 
 
 def status_of(
