@@ -19,10 +19,11 @@ from trainlaunch.script.frameworks import (
     starts_ranks,
 )
 from trainlaunch.script.loader_calls import calls_of, loaders_of
-from trainlaunch.script.options import options_of, required_options, subcommand_of
+from trainlaunch.script.options import options_of
 from trainlaunch.script.owner_calls import object_store, shm_owners_of
 from trainlaunch.script.packages import start_of
 from trainlaunch.script.program import Program
+from trainlaunch.script.required import required_options, subcommand_of
 from trainlaunch.script.script_facts import ScriptFacts, Turns
 from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
 from trainlaunch.script.turns import turns_of
@@ -61,6 +62,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
     fails_alone = needs_launcher(program)
     loaders = loaders_of(program)
     owners = tuple(shm_owners_of(program))
+    subcommand = subcommand_of(program)
     several = len(loaders) > 1 and not trainers  # a Trainer's own run as it likes
     return ScriptFacts(
         path=path.as_posix(),
@@ -75,10 +77,10 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
         ranks_option=start.flag if start else "",
         distributed="" if start else expects_torchrun(program) or fails_alone,
         needs_launcher=not start and bool(fails_alone),
-        required=required_options(sources, options),
+        required=(*filter(None, [subcommand.missing]), *required_options(program, options)),
         cuda=names_cuda(program),
         start=start_of(path, sources[0]),
-        subcommand=subcommand_of(sources),
+        subcommand=subcommand.name,
         read=tuple(each.name for each in sources),
     )
 

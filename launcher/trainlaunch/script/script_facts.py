@@ -11,6 +11,7 @@ from trainlaunch.script.packages import Start
 KNOWN, OPTION, AUTO, VARIABLE, UNKNOWN = "known", "option", "auto", "variable", "unknown"
 OVERRIDE, CONFIG = "override", "config"
 GUARDED = "where there are workers"  # the text of a setting that a call makes only then
+_OURS = frozenset({"TRAINLAUNCH_NUM_WORKERS", "TRAINLAUNCH_BATCH_SIZE", "TRAINLAUNCH_PREFETCH_FACTOR"})
 UNSTATED = "torch's default"  # the text of a setting that a call leaves to torch
 
 
@@ -55,6 +56,16 @@ class Value:
     def number(self) -> object:
         """The literal, or the option's default."""
         return self.option.default if self.option else self.literal
+
+
+def of_environment(name: object, default: object) -> Value | None:
+    """Return what a variable of the environment gives; a default of digits is that number."""
+    if not isinstance(name, str):
+        return None
+    if name in _OURS:
+        return Value(AUTO, text=name)
+    number = isinstance(default, str) and default.isascii() and default.isdecimal()
+    return Value(VARIABLE, int(str(default)) if number else default, text=name)
 
 
 @dataclass(frozen=True, slots=True)

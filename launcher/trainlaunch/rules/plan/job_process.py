@@ -45,7 +45,7 @@ def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
     if lacking:
         names = ", ".join(f"{each.flag or each.dest} ({each.place})" for each in lacking)
         first = lacking[0]
-        typed = f"{first.flag} VALUE" if first.flag else first.dest.upper()
+        typed = f"{first.flag} VALUE" if first.flag else " or ".join(first.names) or first.dest.upper()
         yield Problem(
             f"the command gives no {names}, which the script requires",
             f"add {typed} to command",
