@@ -17,6 +17,11 @@ from tests.jobs import job_with, plan_with
 LOADER = "from torch.utils.data import DataLoader\nimport argparse, os\n"
 PARSED = 'p = argparse.ArgumentParser()\np.add_argument("-j", "--readers", type=int, default=4)\na = p.parse_args()\n'
 CALL = "loader = DataLoader([], 8, num_workers={})\n"
+ABSL = 'from absl import flags\nN = flags.DEFINE_integer("readers", 4, "")\n'
+HUGGING_FACE = (
+    "import transformers\nclass Own(transformers.TrainingArguments): pass\n"
+    "(a,) = transformers.HfArgumentParser(Own).parse_args_into_dataclasses()\n"
+)
 FALLBACK = "def made(n=None):\n    if n is None:\n        n = 8\n    return DataLoader([], 8, num_workers=n)\n"
 CONFIG = 'import yaml\ncfg = yaml.safe_load(open("c.yaml"))\nloader = DataLoader([], 8, **cfg["data"])\n'
 # Script, further words of the command, env, data_loader.inject: kind, and what lowers the number to 2.
@@ -52,6 +57,18 @@ WAYS: dict[str, tuple[str, list[str], dict[str, str], str, str, str]] = {
         "def made(workers=4):\n    return DataLoader([], 8, num_workers=workers)\n"
         "made(**read('conf.yaml'))\n",
         [], {}, "env", "unknown", "let the script start 2 where",
+    ),
+    "absl, with the token": (
+        ABSL + CALL.format("flags.FLAGS.readers"), ["--readers={num_workers}"], {}, "env", "plan", "set data_loader",
+    ),
+    "absl, by its holder": (ABSL + CALL.format("N.value"), ["-readers=8"], {}, "env", "option", "write -readers=2 in"),
+    "the Trainer's option in another loader": (
+        HUGGING_FACE + CALL.format("a.dataloader_num_workers"), ["--dataloader-num-workers={num_workers}"],
+        {}, "env", "plan", "set data_loader",
+    ),
+    "the Trainer's option that no parser takes": (
+        HUGGING_FACE.replace("(transformers.TrainingArguments)", "") + CALL.format("a.dataloader_num_workers"),
+        [], {}, "env", "unknown", "let the script start 2",
     ),
     "a parameter that got none": (
         f"{FALLBACK}made()\n", [], {}, "env", "constant", "write num_workers=2 at train.py:6 or ",

@@ -13,6 +13,10 @@ from tests.rules.test_deciding_workers import job_of
 
 PARSER = "p = argparse.ArgumentParser()\n{}\np.parse_args({})\n"
 DATA, CONFIG = 'p.add_argument("data")', 'p.add_argument("-c", "--config", required=True)'
+FLAGS = (
+    "from absl import app, flags\nflags.DEFINE_string('data', None, ''); flags.DEFINE_string('out', None, '')\n"
+    "flags.mark_flags_as_required(['data', 'out'])\napp.run(main)\n"
+)
 COMMANDS = (
     "import typer\napp = typer.Typer({})\n@app.command()\ndef fit_all(): pass\n"
     "@app.command('test')\ndef other(): pass\napp()\n"
@@ -30,9 +34,12 @@ FOUND = {
         "import click, re\n@click.command()\n@click.option('--data', required=True)\n"
         "def main(data): re.match('a', data).group()\nmain()\n", [], ["--data (train.py:5)"],
     ),
+    "absl": (FLAGS, ["--out=x"], ["--data (train.py:4)"]),
     "a subcommand": (COMMANDS.format(""), ["--lr=1"], ["subcommand (train.py:6)"]),
 }  # fmt: skip
 NEAR = {
+    "absl, in a file": (FLAGS, ["--flagfile=x"]),
+    "absl, with one dash": (FLAGS, ["-data=x", "-out=y"]),
     "a subcommand": (COMMANDS.format(""), ["fit-all"]),
     "a command without one": (COMMANDS.format("invoke_without_command=True"), []),
     "commands of their own": (

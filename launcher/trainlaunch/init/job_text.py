@@ -222,6 +222,16 @@ def _started_ranks(asked: DraftOptions, facts: ScriptFacts) -> Iterator[str]:
         told = f"the default of {facts.ranks_option}, which " if facts.ranks_option else ""
         does = "follows" if told else "starts that many processes itself"
         yield f"ranks_per_container: {facts.ranks} # {told}{facts.starts_ranks} {does}"
+    elif starter == "Ray Train":
+        yield from comment_lines(
+            f"{facts.starts_ranks} starts as many processes as its ScalingConfig says, which isn't known: say "
+            "ranks_per_container: 2, or how many they are."
+        )
+    elif facts.ranks_condition:
+        yield from comment_lines(
+            f"{facts.starts_ranks} starts one process per GPU itself, but only if {facts.ranks_condition}: say "
+            "ranks_per_container: 1 where it doesn't."
+        )
     else:
         yield from comment_lines(
             f"{facts.starts_ranks} starts one process per GPU itself; where their number is not that of the GPUs, "

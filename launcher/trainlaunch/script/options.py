@@ -23,12 +23,13 @@ _BY_NAME = {
 def options_of(sources: tuple[PythonSource, ...]) -> tuple[Option, ...]:
     """Return every option, each name once, in the order of the text."""
     changed = {name for source in sources for name in _changed(source)}
+    marked = {name for source in sources for name in _marked(source)}
     found: dict[str, Option] = {}
     for source in sources:
         for call, called in source.calls:
             option = _option(call, called, source, changed)
             if option is not None:
-                found.setdefault(option.dest, option)
+                found.setdefault(option.dest, replace(option, required=option.required or option.dest in marked))
     for option in options_of_signatures(sources):
         found.setdefault(option.dest, replace(option, changed=option.dest in changed))
     return tuple(found.values())
@@ -42,8 +43,17 @@ def _option(call: ast.Call, called: str, source: PythonSource, changed: set[str]
         return _declared(call, names, source, changed)
     if called.rpartition(".")[2] in _FLAGS and "absl" in f"{called} {' '.join(source.imports.values())}":
         default = literal(call.args[1]) if len(call.args) > 1 else None
-        return Option(f"--{names[0]}", names[0], default, False, source.place(call), names[0] in changed)
+        required = any(each.arg == "required" and literal(each.value) is True for each in call.keywords)
+        spelled = (f"--{names[0]}", f"-{names[0]}")
+        return Option(spelled[0], names[0], default, required, source.place(call), names[0] in changed, names=spelled)
     return None
+
+
+def _marked(source: PythonSource) -> Iterator[str]:
+    """Yield the flags of absl that are required by a call of their own."""
+    for call, called in source.calls:
+        if called.endswith((".mark_flag_as_required", ".mark_flags_as_required")):
+            yield from (str(each.value) for each in ast.walk(call) if isinstance(each, ast.Constant))
 
 
 def _declared(call: ast.Call, names: list[str], source: PythonSource, changed: set[str]) -> Option:

@@ -9,20 +9,13 @@ from trainlaunch.errors import UsageError
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.script.callees import Site
 from trainlaunch.script.config_files import Config, hydra_config, named_files
-from trainlaunch.script.frameworks import (
-    expects_torchrun,
-    hugging_face,
-    look_ahead,
-    names_cuda,
-    needs_launcher,
-    shared_settings,
-    starts_ranks,
-)
+from trainlaunch.script.frameworks import hugging_face, look_ahead, names_cuda
 from trainlaunch.script.loader_calls import calls_of, loaders_of
 from trainlaunch.script.options import options_of
 from trainlaunch.script.owner_calls import object_store, shm_owners_of
 from trainlaunch.script.packages import start_of
 from trainlaunch.script.program import Program
+from trainlaunch.script.rank_start import expects_torchrun, needs_launcher, shared_settings, starts_ranks
 from trainlaunch.script.required import required_options, subcommand_of
 from trainlaunch.script.script_facts import ScriptFacts, Turns
 from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
@@ -75,6 +68,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
         starts_ranks=start.words if start else "",
         ranks=start.ranks if start else None,
         ranks_option=start.flag if start else "",
+        ranks_condition=start.condition if start else "",
         distributed="" if start else expects_torchrun(program) or fails_alone,
         needs_launcher=not start and bool(fails_alone),
         required=(*filter(None, [subcommand.missing]), *required_options(program, options)),

@@ -40,6 +40,8 @@ def required_options(program: Program, options: Iterable[Option]) -> tuple[Optio
     """Return what the one parser of a program can't do without; nothing where something may change that."""
     entries = signatures_of(program.sources)
     sources = program.sources
+    if any(name == "absl.app.run" for _, name in sources[0].calls):
+        return () if entries or _parsers(program, sources) else tuple(each for each in options if each.required)
     if _parsers(program, sources[:1]) and not entries:
         sources = sources[:1]  # a parser of a module that the script imports is not the script's
     parsers = _parsers(program, sources)

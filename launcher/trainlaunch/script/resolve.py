@@ -148,6 +148,8 @@ class Scope:
         part = self.config(owner)
         if part is not None:
             return None if node.attr in self.program.stored else part[node.attr]
+        if node.attr == "value" and isinstance(owner, ast.Name) and owner.id in self.program.holders:
+            return Value(OPTION, option=self.program.holders[owner.id])
         held = isinstance(owner, ast.Name) and owner.id == "self"
         held = held or (isinstance(owner, ast.Attribute) and owner.attr == "hparams")
         if held and self.function is not None:

@@ -100,11 +100,11 @@ class ScriptOwner(NamedTuple):
 class ScriptFacts:
     """All that was found. `notes` are whole sentences for the job file; `shared` are data_loader's own settings.
 
-    `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `ranks` how many and `ranks_option`
-    the option whose default that is, `distributed`: where the script expects torchrun to, `needs_launcher`: it fails
-    without one, `required`: options and arguments of its parser without which it surely ends, `cuda`: where it names
-    CUDA; each a place, or ``. `start`: how it must be started to find its modules, `subcommand`: the word that
-    trains. `read` are the files that were read.
+    `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `ranks` how many, `ranks_option` the
+    option whose default that is, `ranks_condition` what it asks before, `distributed`: where the script expects
+    torchrun to, `needs_launcher`: it fails without one, `required`: options and arguments of its parser without which
+    it surely ends, `cuda`: where it names CUDA; each a place, or ``. `start`: how it must be started to find its
+    modules, `subcommand`: the word that trains. `read` are the files that were read.
     """
 
     path: str
@@ -116,6 +116,7 @@ class ScriptFacts:
     starts_ranks: str = ""
     ranks: int | None = None
     ranks_option: str = ""
+    ranks_condition: str = ""
     distributed: str = ""
     needs_launcher: bool = False
     required: tuple[Option, ...] = ()

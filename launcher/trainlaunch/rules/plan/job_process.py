@@ -29,14 +29,14 @@ from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradiction
 from trainlaunch.script.script_facts import Option
 from trainlaunch.units import format_size, human_size
 
-_ENDS_A_PARSER = frozenset({"-h", "--help", "--version"})
+_ENDS_A_PARSER = frozenset({"-h", "--help", "--version", "--helpfull", "--flagfile"})  # or has its words elsewhere
 
 
 @plan_rule("TL215", Severity.ERROR)
 def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
     """The script's own parser would end it; its text is read where the job mounts it."""
     facts, words = script_facts(plan.job), arguments_of(plan.job)
-    if facts is None or words is None or not _ENDS_A_PARSER.isdisjoint(words):
+    if facts is None or words is None or not _ENDS_A_PARSER.isdisjoint(each.partition("=")[0] for each in words):
         return
     lacking = [each for each in facts.required if each.flag and not _given(each, words)]
     positional = [each for each in facts.required if not each.flag]
