@@ -28,7 +28,8 @@ _MAX_OPTIONS = 12
 class DraftOptions:
     """What the flags say, as they spell it, None where they don't.
 
-    `source` is the folder of the script as the job file will name it, `program` the script as seen from there.
+    `source` is the folder of the script as the job file will name it, `folder` the one below it that the script is
+    started in, `program` the script as seen from there.
     """
 
     name: str
@@ -38,6 +39,7 @@ class DraftOptions:
     gpus: str | None = None
     source: str = "."
     program: str = "train.py"
+    folder: str = ""
 
     @property
     def gpu_count(self) -> int:
@@ -153,7 +155,7 @@ def _program(program: str) -> list[str]:
 
 
 def _mounts(asked: DraftOptions) -> Iterator[str]:
-    yield f"working_dir: {WORKSPACE}"
+    yield f"working_dir: {scalar(f'{WORKSPACE}/{asked.folder}'.rstrip('/'))}"
     yield "mounts: # a source is relative to this file; add the folder of the data"
     yield f"  - {{type: bind, source: {scalar(asked.source)}, target: {WORKSPACE}}}"
 

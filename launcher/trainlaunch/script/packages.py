@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,19 +16,20 @@ _SOURCES = "src"
 class Start(NamedTuple):
     """The folder that a script's imports are looked for in; `module`: it is started by `python -m` there.
 
-    `path` is what PYTHONPATH needs beside it, seen from that folder.
+    `path` is what PYTHONPATH needs beside it, seen from that folder; `folder` the one below it that it is started in.
     """
 
     root: Path
     module: str = ""
     path: str = ""
+    folder: str = ""
 
 
-def start_of(script: Path, source: PythonSource) -> Start | None:
-    """Return how a script must be started where its own folder isn't enough; None where it is, or finds its own way."""
+def start_of(script: Path, sources: tuple[PythonSource, ...]) -> Start | None:
+    """Return how a script must be started so that Python finds what it imports; None where it does by itself."""
+    source, file = sources[0], script.resolve()
     if any(called.startswith("sys.path.") for _, called in source.calls):
         return None
-    file = script.resolve()
     levels = [each.level for each in source.nodes if isinstance(each, ast.ImportFrom) and each.level]
     if levels:
         if max(levels) >= len(file.parents):
@@ -38,6 +40,31 @@ def start_of(script: Path, source: PythonSource) -> Start | None:
             for folder, below in _holding(file, name):
                 return Start(folder, path=below) if below else _as_module(file, folder)
     return None
+
+
+def start_among(script: Path, read: Iterable[str], named: Iterable[str]) -> Start | None:
+    """Return the start of a script that finds its modules by itself, where it needs more than its own folder.
+
+    `read` are the files that it reads, as seen from its folder. `named` are files that it names: those that lie only
+    as seen from a folder above say that it is started there.
+    """
+    file = script.resolve()
+    above = max((each.split("/").count("..") for each in read), default=0)
+    for folder in _above(file) if not any(is_file(file.parent / each) for each in named) else ():
+        if any(is_file(folder / each) for each in named) and above <= file.parents.index(folder):
+            return Start(folder)
+    if not above or above >= len(file.parents):
+        return None
+    root = file.parents[above]
+    return Start(root, folder=file.parent.relative_to(root).as_posix())
+
+
+def _above(file: Path) -> Iterator[Path]:
+    """Yield the folders above a script's, up to its project's."""
+    for below, folder in itertools.pairwise(file.parents[: 2 + MAX_FOLDERS_ABOVE]):
+        if is_top(below):
+            return
+        yield folder
 
 
 def _as_module(file: Path, root: Path) -> Start | None:

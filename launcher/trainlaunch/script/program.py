@@ -76,9 +76,9 @@ class Program:
 
     @cached_property
     def holders(self) -> Mapping[str, Option]:
-        """The options that a module holds under names of its own: `WORKERS = flags.DEFINE_integer("workers", 4, "")`."""
+        """The options that a module holds under names of its own: `WORKERS = flags.DEFINE_integer("workers", 4)`."""
         by_place = {each.place: each for each in self.options.values()}
-        found = {}
+        found: dict[str, Option] = {}
         for source in self.sources:
             for node in source.tree.body:
                 if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):

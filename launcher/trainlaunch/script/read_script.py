@@ -8,17 +8,17 @@ from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import UsageError
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.script.callees import Site
-from trainlaunch.script.config_files import Config, hydra_config, named_files
+from trainlaunch.script.config_files import Config, hydra_config, named_files, texts_of_files
 from trainlaunch.script.frameworks import hugging_face, look_ahead, names_cuda
 from trainlaunch.script.loader_calls import calls_of, loaders_of
 from trainlaunch.script.options import options_of
 from trainlaunch.script.owner_calls import object_store, shm_owners_of
-from trainlaunch.script.packages import start_of
+from trainlaunch.script.packages import start_among, start_of
 from trainlaunch.script.program import Program
 from trainlaunch.script.rank_start import expects_torchrun, needs_launcher, shared_settings, starts_ranks
 from trainlaunch.script.required import required_options, subcommand_of
 from trainlaunch.script.script_facts import ScriptFacts, Turns
-from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
+from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, is_file, parse
 from trainlaunch.script.turns import turns_of
 
 _DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an expression of Python too
@@ -49,9 +49,14 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
     declared = options_of(sources)
     trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
-    files = named_files(path, sources, options)
+    start = start_of(path, sources)
+    if start is None:
+        names = texts_of_files(sources)
+        there = [each for each in names if is_file(path.parent / each)]
+        start = start_among(path, [*(each.name for each in sources), *there], names)
+    files = named_files(path, start.root / start.folder if start else path.parent, sources, options)
     program = Program(sources, {each.dest: each for each in options}, files, hydra)
-    start = starts_ranks(program)
+    ranks = starts_ranks(program)
     fails_alone = needs_launcher(program)
     loaders = loaders_of(program)
     owners = tuple(shm_owners_of(program))
@@ -65,15 +70,15 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
         shared=shared_settings(program),
         notes=(*(notes or look_ahead(program)), *object_store(owners)),
         shm_owners=owners,
-        starts_ranks=start.words if start else "",
-        ranks=start.ranks if start else None,
-        ranks_option=start.flag if start else "",
-        ranks_condition=start.condition if start else "",
-        distributed="" if start else expects_torchrun(program) or fails_alone,
-        needs_launcher=not start and bool(fails_alone),
+        starts_ranks=ranks.words if ranks else "",
+        ranks=ranks.ranks if ranks else None,
+        ranks_option=ranks.flag if ranks else "",
+        ranks_condition=ranks.condition if ranks else "",
+        distributed="" if ranks else expects_torchrun(program) or fails_alone,
+        needs_launcher=not ranks and bool(fails_alone),
         required=(*filter(None, [subcommand.missing]), *required_options(program, options)),
         cuda=names_cuda(program),
-        start=start_of(path, sources[0]),
+        start=start,
         subcommand=subcommand.name,
         read=tuple(each.name for each in sources),
     )
