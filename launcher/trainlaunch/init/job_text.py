@@ -119,7 +119,7 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
         )
         yield from comment_lines(f"{become} inside the container.")
     word = [facts.subcommand] if facts and facts.subcommand else []
-    argv = ["python", *_program(asked.program), *word, *arguments(tokens), *overrides]
+    argv = [*_start(asked, facts), *word, *arguments(tokens), *overrides]
     yield f"command: [{', '.join(scalar(each) for each in argv)}]"
     if facts is None:
         yield from comment_lines(
@@ -147,6 +147,14 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
         yield from comment_lines(f"Its other options and their defaults: {', '.join(rest[:_MAX_OPTIONS])}{more}.")
     for note in facts.notes:
         yield from comment_lines(note)
+
+
+def _start(asked: DraftOptions, facts: ScriptFacts | None) -> list[str]:
+    """Return the words that start the script, by DeepSpeed's launcher where only that gives it its rank."""
+    if facts is None or not facts.by_deepspeed:
+        return ["python", *_program(asked.program)]
+    module = ["--module"] if asked.program.startswith("-m ") else []
+    return ["deepspeed", f"--num_gpus={asked.gpu_count or 1}", *module, asked.program.removeprefix("-m ")]
 
 
 def _program(program: str) -> list[str]:
@@ -189,7 +197,13 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
         return
     elif facts.starts_ranks:
         yield from _started_ranks(asked, facts)
+    elif facts.by_deepspeed and facts.rank_option:
+        yield from comment_lines(
+            f"deepspeed starts that many processes and passes each its {facts.rank_option.flag} "
+            f"({facts.rank_option.place}), which torchrun doesn't."
+        )
     elif facts.distributed:
+        yield from _rank_by_option(facts)
         yield from comment_lines(
             f"{facts.distributed} joins the processes that a launcher starts. This block starts that many with "
             "torchrun, in front of the same command:"
@@ -206,12 +220,22 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
         )
 
 
+def _rank_by_option(facts: ScriptFacts) -> Iterator[str]:
+    if facts.rank_option is not None:
+        yield from comment_lines(
+            f"{facts.rank_option.place} takes the rank from {facts.rank_option.flag}, which torchrun doesn't pass: let "
+            "the script read LOCAL_RANK before it runs on several GPUs."
+        )
+
+
 def _rank_count(asked: DraftOptions, facts: ScriptFacts | None) -> int:
     """Return the ranks that the draft states, where it states some; a launcher that must be there starts at least 2."""
     if facts is None:
         return 1
     if facts.starts_ranks:
         return facts.ranks or 1
+    if facts.by_deepspeed:
+        return asked.gpu_count or 1
     if facts.distributed and (facts.needs_launcher or asked.gpu_count > 1):
         return asked.gpu_count or 2
     return 1

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from trainlaunch.script.frameworks import HUGGING_FACE, LIGHTNING, Calls, first_text
 from trainlaunch.script.program import Program
 from trainlaunch.script.resolve import Scope
-from trainlaunch.script.script_facts import Value
+from trainlaunch.script.script_facts import Option, Value
 from trainlaunch.script.source import PythonSource
 
 _OF_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
@@ -40,6 +40,13 @@ class RankStart(NamedTuple):
     ranks: int | None
     flag: str
     condition: str = ""
+
+
+class RankOption(NamedTuple):
+    """The option that each rank gets its number by; `by_deepspeed`: the script is one of DeepSpeed's."""
+
+    option: Option
+    by_deepspeed: bool
 
 
 def starts_ranks(program: Program) -> RankStart | None:
@@ -106,6 +113,24 @@ def expects_torchrun(program: Program) -> str:
         if place := calls.first(*ends, of=of):
             return place
     return first_text(program, {"LOCAL_RANK"})
+
+
+def rank_by_option(program: Program) -> RankOption | None:
+    """Return the option that a script takes its rank from, where it doesn't read the variable that torchrun sets."""
+    option = program.options.get("local_rank")
+    if option is None or any(_reads(source, node, "LOCAL_RANK") for source in program.sources for node in source.nodes):
+        return None
+    calls = Calls(program)
+    ends = ("deepspeed.initialize", "deepspeed.init_distributed", "deepspeed.add_config_arguments")
+    return RankOption(option, bool(calls.first(*ends)))
+
+
+def _reads(source: PythonSource, node: ast.AST, name: str) -> bool:
+    """Whether a node reads a variable of the environment; that a script sets it is no reading."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Load) and ast.unparse(node.slice) == repr(name)
+    named = isinstance(node, ast.Call) and bool(node.args) and ast.unparse(node.args[0]) == repr(name)
+    return named and source.dotted(node.func).endswith((".get", "getenv", ".pop"))  # type: ignore[attr-defined]
 
 
 def needs_launcher(program: Program) -> str:

@@ -15,7 +15,13 @@ from trainlaunch.script.options import options_of
 from trainlaunch.script.owner_calls import object_store, shm_owners_of
 from trainlaunch.script.packages import start_among, start_of
 from trainlaunch.script.program import Program
-from trainlaunch.script.rank_start import expects_torchrun, needs_launcher, shared_settings, starts_ranks
+from trainlaunch.script.rank_start import (
+    expects_torchrun,
+    needs_launcher,
+    rank_by_option,
+    shared_settings,
+    starts_ranks,
+)
 from trainlaunch.script.required import required_options, subcommand_of
 from trainlaunch.script.script_facts import ScriptFacts, Turns
 from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, is_file, parse
@@ -57,6 +63,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
     files = named_files(path, start.root / start.folder if start else path.parent, sources, options)
     program = Program(sources, {each.dest: each for each in options}, files, hydra)
     ranks = starts_ranks(program)
+    by_option = None if ranks else rank_by_option(program)
     fails_alone = needs_launcher(program)
     loaders = loaders_of(program)
     owners = tuple(shm_owners_of(program))
@@ -75,6 +82,8 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
         ranks_option=ranks.flag if ranks else "",
         ranks_condition=ranks.condition if ranks else "",
         distributed="" if ranks else expects_torchrun(program) or fails_alone,
+        rank_option=by_option.option if by_option else None,
+        by_deepspeed=bool(by_option and by_option.by_deepspeed),
         needs_launcher=not ranks and bool(fails_alone),
         required=(*filter(None, [subcommand.missing]), *required_options(program, options)),
         cuda=names_cuda(program),

@@ -102,9 +102,10 @@ class ScriptFacts:
 
     `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `ranks` how many, `ranks_option` the
     option whose default that is, `ranks_condition` what it asks before, `distributed`: where the script expects
-    torchrun to, `needs_launcher`: it fails without one, `required`: options and arguments of its parser without which
-    it surely ends, `cuda`: where it names CUDA; each a place, or ``. `start`: how it must be started to find its
-    modules, `subcommand`: the word that trains. `read` are the files that were read.
+    torchrun to, `needs_launcher`: it fails without one, `rank_option` the option that each rank gets its number by,
+    where that is no variable, `by_deepspeed`: and DeepSpeed passes it, `required`: options and arguments of its
+    parser without which it surely ends, `cuda`: where it names CUDA; each a place, or ``. `start`: how it must be
+    started to find its modules, `subcommand`: the word that trains. `read` are the files that were read.
     """
 
     path: str
@@ -119,6 +120,8 @@ class ScriptFacts:
     ranks_condition: str = ""
     distributed: str = ""
     needs_launcher: bool = False
+    rank_option: Option | None = None
+    by_deepspeed: bool = False
     required: tuple[Option, ...] = ()
     cuda: str = ""
     start: Start | None = None

@@ -39,6 +39,31 @@ def test_torchrun_is_drafted_where_nothing_else_starts_the_ranks(tmp_path: Path,
     assert found == [block] * bool(block)
 
 
+RANK_OPTION = (
+    "import argparse, os, deepspeed\np = argparse.ArgumentParser()\np.add_argument('--local_rank', type=int)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "command"),
+    [
+        (f"{RANK_OPTION}deepspeed.init_distributed()\n", '[deepspeed, "--num_gpus=2", train.py]'),
+        (
+            f"{RANK_OPTION}deepspeed.init_distributed()\nos.environ['LOCAL_RANK'] = '0'\n",
+            '[deepspeed, "--num_gpus=2", train.py]',
+        ),
+        (f"{RANK_OPTION}deepspeed.init_distributed()\nr = os.environ['LOCAL_RANK']\n", "[python, train.py]"),
+        (f"{RANK_OPTION}import torch.distributed as d\nd.init_process_group()\n", "[python, train.py]"),
+    ],
+)
+def test_a_rank_that_only_deepspeed_passes_is_passed_by_it(tmp_path: Path, script: str, command: str) -> None:
+    """torchrun sets variables and passes no option: all ranks would take the first GPU, or none join."""
+    text = drafted(tmp_path, {"train.py": script}, gpus="2")
+    assert f"command: {command}" in text
+    assert ("torchrun:" in text) == ("[python" in command)
+    assert ("which torchrun doesn't pass" in text.replace("\n# ", " ")) == ("init_process_group" in script)
+
+
 @pytest.mark.parametrize(
     ("starts", "lines"),
     [
