@@ -70,6 +70,17 @@ WAYS: dict[str, tuple[str, list[str], dict[str, str], str, str, str]] = {
         HUGGING_FACE.replace("(transformers.TrainingArguments)", "") + CALL.format("a.dataloader_num_workers"),
         [], {}, "env", "unknown", "let the script start 2",
     ),
+    "the Trainer's constant": (
+        "from transformers import Trainer, TrainingArguments\na = TrainingArguments(\n    dataloader_num_workers=8)\n"
+        "Trainer(args=a)\n", [], {}, "env", "constant", "write dataloader_num_workers=2 at train.py:5 or ",
+    ),
+    "the Trainer's default": (
+        "from transformers import Trainer, TrainingArguments\nTrainer(args=TrainingArguments())\n",
+        [], {}, "env", "constant", "write dataloader_num_workers=2 at train.py:4 or data_loader.inject: force",
+    ),
+    "another library's loader": (
+        "import mxnet\nmxnet.gluon.data.DataLoader([], 8)\n", [], {}, "env", "unknown", "let the script start 2",
+    ),
     "a parameter that got none": (
         f"{FALLBACK}made()\n", [], {}, "env", "constant", "write num_workers=2 at train.py:6 or ",
     ),

@@ -129,7 +129,7 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
     variables = [f'{name}: "{token}"' for name, token in token_variables(facts).items()]
     told = "which the script reads"
     if facts.start is not None and facts.start.path:
-        variables.append(f"PYTHONPATH: {WORKSPACE}/{facts.start.path}")
+        variables.append(f"PYTHONPATH: {WORKSPACE}/{facts.start.path}".removesuffix("/."))
         told = (
             "which has modules that the script imports" if len(variables) == 1 else f"{told}, as Python does the path"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainlaunch.script.program import Program
 from trainlaunch.script.resolve import Scope
@@ -53,7 +53,8 @@ def hugging_face(program: Program) -> tuple[tuple[Loader, ...], tuple[Option, ..
     stated = _training_arguments(calls, Scope(program, made[1]))
     by_name = {each.dest: Value(OPTION, option=each) for each in options} | stated
     place = made[1].place(made[0])
-    loaders = tuple(Loader(name, _trainer_settings(by_name, name), place) for name in _BATCHES)
+    made_at = calls.first("TrainingArguments", of=HUGGING_FACE) or calls.first("Config", of=("trl.",)) or place
+    loaders = tuple(Loader(name, _trainer_settings(by_name, name, made_at), place) for name in _BATCHES)
     return loaders, options, tuple(_trainer_notes(by_name, place))
 
 
@@ -90,17 +91,21 @@ def _training_arguments(calls: Calls, scope: Scope) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for call, source in calls.named("TrainingArguments", "Config", of=HUGGING_FACE):
         inside = Scope(scope.program, source, source.function(call))
-        found |= {each.arg: inside.value(each.value) for each in call.keywords if each.arg}
+        for each in call.keywords:
+            value = inside.value(each.value)
+            own = value.kind == KNOWN and not value.place
+            if each.arg:
+                found[each.arg] = replace(value, text=each.arg, place=source.place(each.value)) if own else value
     return found
 
 
-def _trainer_settings(by_name: Mapping[str, Value], loader: str) -> dict[str, Value]:
+def _trainer_settings(by_name: Mapping[str, Value], loader: str, place: str) -> dict[str, Value]:
     settings = {"batch_size": by_name.get(_BATCHES[loader], Value(KNOWN, _TRAINERS_BATCH))}
     for field, (name, default) in _OF_TRAINER.items():
         if name in by_name:
             settings[field] = by_name[name]
         elif default is not None:
-            settings[field] = Value(KNOWN, default)
+            settings[field] = Value(KNOWN, default, text=name, place=place)
     return settings
 
 

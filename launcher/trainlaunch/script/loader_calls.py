@@ -18,7 +18,7 @@ SETTINGS = (
     "batch_sampler", "multiprocessing_context",
 )  # fmt: skip
 _CLASS = re.compile(r"(?:^|\.)\w*DataLoader$")
-_NOT_TORCHS = re.compile(r"^(?:tensorflow|jax|monai\.data\.Thread|nvidia\.dali)")
+_NOT_TORCHS = re.compile(r"^(?:tensorflow|jax|mxnet|mindspore|paddle|monai\.data\.Thread|nvidia\.dali)")
 MAX_LOADERS = 12
 
 _NO_NAMES = frozenset({"dl", "iter", "it", "loader", "dataloader", "data_loader", "loaders", "dataloaders"})

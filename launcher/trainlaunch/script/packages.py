@@ -35,10 +35,10 @@ def start_of(script: Path, sources: tuple[PythonSource, ...]) -> Start | None:
         if max(levels) >= len(file.parents):
             return None
         return _as_module(file, file.parents[max(levels)])
-    for name in _imported(source):
-        if not any((folder, "") == (file.parent, "") for folder, _ in _holding(file, name)):
-            for folder, below in _holding(file, name):
-                return Start(folder, path=below) if below else _as_module(file, folder)
+    found = [tuple(_holding(file, name)) for name in _imported(source)]
+    beside = [(file.parent, "") in each for each in found]  # `python -m` would not look there
+    for folder, below in next((each for each, near in zip(found, beside, strict=True) if each and not near), ()):
+        return Start(folder, path=below or ".") if below or any(beside) else _as_module(file, folder)
     return None
 
 
