@@ -35,10 +35,16 @@ def start_of(script: Path, sources: tuple[PythonSource, ...]) -> Start | None:
         if max(levels) >= len(file.parents):
             return None
         return _as_module(file, file.parents[max(levels)])
-    found = [tuple(_holding(file, name)) for name in _imported(source)]
-    beside = [(file.parent, "") in each for each in found]  # `python -m` would not look there
-    for folder, below in next((each for each, near in zip(found, beside, strict=True) if each and not near), ()):
-        return Start(folder, path=below or ".") if below or any(beside) else _as_module(file, folder)
+    names = list(dict.fromkeys(_imported(source)))
+    beside = [each for each in names if (file.parent, "") in _holding(file, each)]  # where `python -m` doesn't look
+    for name in (each for each in names if each not in beside):
+        for folder, below in _holding(file, name):
+            own = (
+                file.relative_to(folder).parts[0] == name
+            )  # who names the script's own package starts it as its module
+            if below or (beside and not own):
+                return Start(folder, path=below or ".")
+            return _as_module(file, folder)
     return None
 
 

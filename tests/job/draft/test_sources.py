@@ -278,6 +278,7 @@ def test_what_may_come_from_elsewhere_is_not_required(tmp_path: Path, script: st
         ("tools/train.py", "import sys\nsys.path.append('.')\nfrom mine.data import x\n", ["train.py"], {}),
         ("tools/train.py", "import torch\n", ["train.py"], {}),
         ("pkg/train.py", "import data\nfrom src import data\n", ["pkg/train.py"], {"PYTHONPATH": "/workspace"}),
+        ("pkg/train.py", "import data\nfrom pkg import data\n", ["-m", "pkg.train"], {}),
         ("tools/train.py", "open('conf/a.yaml')\n", ["tools/train.py"], {}),
         ("tools/train.py", "open('../conf/a.yaml')\n", ["train.py"], {}),
     ],
