@@ -74,6 +74,14 @@ WAYS: dict[str, tuple[str, list[str], dict[str, str], str, str, str]] = {
         "from transformers import Trainer, TrainingArguments\na = TrainingArguments(\n    dataloader_num_workers=8)\n"
         "Trainer(args=a)\n", [], {}, "env", "constant", "write dataloader_num_workers=2 at train.py:5 or ",
     ),
+    "the Trainer's, in a dictionary": (
+        "from transformers import Trainer, TrainingArguments\nkw = dict(\n    dataloader_num_workers=8)\n"
+        "Trainer(args=TrainingArguments(**kw))\n", [], {}, "env", "constant", "write dataloader_num_workers=2 at train",
+    ),
+    "the Trainer's, in a dictionary that nobody knows": (
+        "from transformers import Trainer, TrainingArguments\nTrainer(args=TrainingArguments(**read()))\n",
+        [], {}, "env", "unknown", "let the script start 2 where",
+    ),
     "the Trainer's default": (
         "from transformers import Trainer, TrainingArguments\nTrainer(args=TrainingArguments())\n",
         [], {}, "env", "constant", "write dataloader_num_workers=2 at train.py:4 or data_loader.inject: force",

@@ -35,12 +35,16 @@ FOUND = {
         "def main(data): re.match('a', data).group()\nmain()\n", [], ["--data (train.py:5)"],
     ),
     "absl": (FLAGS, ["--out=x"], ["--data (train.py:4)"]),
+    "a subcommand of a subcommand": (
+        f"{COMMANDS.format('')}more = typer.Typer()\napp.add_typer(more)\n", [], ["no subcommand (train.py:6)"],
+    ),
     "a subcommand": (COMMANDS.format(""), ["--lr=1"], ["subcommand (train.py:6)"]),
 }  # fmt: skip
 NEAR = {
     "absl, in a file": (FLAGS, ["--flagfile=x"]),
     "absl, with one dash": (FLAGS, ["-data=x", "-out=y"]),
     "a subcommand": (COMMANDS.format(""), ["fit-all"]),
+    "commands beside a parser": (f"{COMMANDS.format('')}{PARSER.format('', '')}", []),
     "a command without one": (COMMANDS.format("invoke_without_command=True"), []),
     "commands of their own": (
         "import click\n@click.command()\ndef a(): pass\n@click.command()\ndef b(): pass\na()\n",

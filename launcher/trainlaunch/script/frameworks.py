@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from trainlaunch.script.loader_settings import spread_settings
 from trainlaunch.script.program import Program
 from trainlaunch.script.resolve import Scope
-from trainlaunch.script.script_facts import KNOWN, OPTION, Loader, Option, Value
+from trainlaunch.script.script_facts import KNOWN, OPTION, UNKNOWN, Loader, Option, Value
 from trainlaunch.script.source import PythonSource
 
 HUGGING_FACE = ("transformers.", "trl.", "sentence_transformers.", "setfit.")
@@ -20,6 +21,7 @@ _OF_TRAINER = {
     "persistent_workers": ("dataloader_persistent_workers", None),
 }
 _BATCHES = {"train": "per_device_train_batch_size", "eval": "per_device_eval_batch_size"}
+_READ_OF_TRAINER = (*(name for name, _ in _OF_TRAINER.values()), *_BATCHES.values(), "gradient_accumulation_steps")
 _TRAINERS_BATCH = 8
 
 
@@ -92,11 +94,17 @@ def _training_arguments(calls: Calls, scope: Scope) -> dict[str, Value]:
     for call, source in calls.named("TrainingArguments", "Config", of=HUGGING_FACE):
         inside = Scope(scope.program, source, source.function(call))
         for each in call.keywords:
-            value = inside.value(each.value)
-            own = value.kind == KNOWN and not value.place
-            if each.arg:
-                found[each.arg] = replace(value, text=each.arg, place=source.place(each.value)) if own else value
+            spread = None if each.arg else spread_settings(inside, each.value)
+            stated = {each.arg: inside.value(each.value)} if each.arg else spread
+            if stated is None:  # it may hold any of them
+                stated = dict.fromkeys(_READ_OF_TRAINER, Value(UNKNOWN, text=f"**{ast.unparse(each.value)}"))
+            found |= {name: _at(value, name, source.place(each.value)) for name, value in stated.items()}
     return found
+
+
+def _at(value: Value, name: str, place: str) -> Value:
+    """Return a constant with the keyword and the line that give it."""
+    return replace(value, text=name, place=place) if value.kind == KNOWN and not value.place else value
 
 
 def _trainer_settings(by_name: Mapping[str, Value], loader: str, place: str) -> dict[str, Value]:

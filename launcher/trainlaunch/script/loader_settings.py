@@ -30,7 +30,7 @@ def stated_settings(scope: Scope, call: ast.Call) -> tuple[dict[str, Value], str
         if keyword.arg is not None:
             found[keyword.arg] = _setting(scope, keyword.arg, keyword.value)
             continue
-        spread = _spread(scope, keyword.value)
+        spread = spread_settings(scope, keyword.value)
         if spread is None:
             opaque = ast.unparse(keyword.value)
         else:
@@ -61,7 +61,7 @@ def _with_workers(node: ast.expr) -> ast.expr:
     return node
 
 
-def _spread(scope: Scope, node: ast.expr) -> dict[str, Value] | None:
+def spread_settings(scope: Scope, node: ast.expr) -> dict[str, Value] | None:
     """Return the settings of a dictionary that is spread into a call: its literal, and what .update() lays on it."""
     if isinstance(node, ast.Dict):
         keys = [each.value if isinstance(each, ast.Constant) else None for each in node.keys]
@@ -86,7 +86,7 @@ def _named(scope: Scope, name: str) -> dict[str, Value] | None:
     found: dict[str, Value] | None = None
     for each in ast.walk(owner):
         if isinstance(each, ast.Assign) and any(ast.unparse(target) == name for target in each.targets):
-            found = _spread(scope, each.value)
+            found = spread_settings(scope, each.value)
             break
     return None if found is None else found | _laid(scope, owner, name)
 
@@ -100,7 +100,11 @@ def _passed(scope: Scope, function: Function) -> dict[str, Value] | None:
     own = [each for each in call.keywords if each.arg not in parameters(function)]
     found: dict[str, Value] = {}
     for each in own if scope.depth < _DEEPEST else ():
-        part = _spread(inside, each.value) if each.arg is None else {each.arg: _setting(inside, each.arg, each.value)}
+        part = (
+            spread_settings(inside, each.value)
+            if each.arg is None
+            else {each.arg: _setting(inside, each.arg, each.value)}
+        )
         if part is None:
             return None
         found |= part
@@ -112,7 +116,7 @@ def _laid(scope: Scope, owner: ast.AST, name: str) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for each in ast.walk(owner):
         if isinstance(each, ast.Call) and ast.unparse(each.func) == f"{name}.update":
-            parts = [_spread(scope, argument) for argument in each.args]
+            parts = [spread_settings(scope, argument) for argument in each.args]
             parts.append({key.arg: _setting(scope, key.arg, key.value) for key in each.keywords if key.arg})
             found |= {key: value for part in parts if part for key, value in part.items()}
         elif isinstance(each, ast.Assign) and isinstance(target := each.targets[0], ast.Subscript):

@@ -138,13 +138,17 @@ def subcommand_of(program: Program) -> Subcommand:
     if not _grouped(sources) and len(entries) < 2:
         entries = []
     names += [each.name for each in entries]
-    name = _training(names)
-    keywords = {each.arg for call, _ in calls for each in call.keywords}
-    sure = entries and not (_MORE_COMMANDS & {called for _, called in calls} or _NEEDS_NONE & keywords)
-    if not sure:
+    nested = bool(
+        _MORE_COMMANDS & {called for _, called in calls}
+    )  # theirs are second words, of names that others give
+    name = "" if nested else _training(names)
+    keywords = {each.arg for call, _ in sources[0].calls for each in call.keywords}
+    own = [each for each in entries if each.source is sources[0]]
+    if not own or _NEEDS_NONE & keywords or _parsers(program, sources[:1]):
         return Subcommand(name)
-    place = entries[0].source.place(entries[0].function)
-    return Subcommand(name, Option("", "subcommand", None, True, place, names=tuple([name] if name else names)))
+    words = [name] if name else [] if nested else names
+    place = own[0].source.place(own[0].function)
+    return Subcommand(name, Option("", "subcommand", None, True, place, names=tuple(words)))
 
 
 def _training(names: list[str]) -> str:
