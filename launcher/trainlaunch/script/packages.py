@@ -48,21 +48,30 @@ def start_of(script: Path, sources: tuple[PythonSource, ...]) -> Start | None:
     return None
 
 
-def start_among(script: Path, read: Iterable[str], named: Iterable[str]) -> Start | None:
+def start_among(script: Path, sources: tuple[PythonSource, ...], named: Iterable[str]) -> Start | None:
     """Return the start of a script that finds its modules by itself, where it needs more than its own folder.
 
-    `read` are the files that it reads, as seen from its folder. `named` are files that it names: those that lie only
-    as seen from a folder above say that it is started there.
+    `named` are files that it names: where they lie as seen from its folder, or only from one above, it is started.
+    So it is in its own where it adds `..` to sys.path.
     """
-    file = script.resolve()
-    above = max((each.split("/").count("..") for each in read), default=0)
-    for folder in _above(file) if not any(is_file(file.parent / each) for each in named) else ():
-        if any(is_file(folder / each) for each in named) and above <= file.parents.index(folder):
+    file, names = script.resolve(), tuple(named)
+    there = [each for each in names if is_file(file.parent / each)]
+    above = max(each.split("/").count("..") for each in (*(each.name for each in sources), *there))
+    for folder in () if there else _above(file):
+        if any(is_file(folder / each) for each in names) and above <= file.parents.index(folder):
             return Start(folder)
     if not above or above >= len(file.parents):
         return None
     root = file.parents[above]
-    return Start(root, folder=file.parent.relative_to(root).as_posix())
+    inside = any(each.startswith("..") for each in there) or any(map(_adds_above, sources[0].calls))
+    return Start(root, folder=file.parent.relative_to(root).as_posix() if inside else "")
+
+
+def _adds_above(found: tuple[ast.Call, str]) -> bool:
+    """Whether a call adds the folder above the one that the script is started in to sys.path."""
+    call, called = found
+    text = ast.unparse(call)
+    return called.startswith("sys.path.") and ("'..'" in text or "'../" in text) and "__file__" not in text
 
 
 def _above(file: Path) -> Iterator[Path]:

@@ -24,7 +24,7 @@ from trainlaunch.script.rank_start import (
 )
 from trainlaunch.script.required import required_options, subcommand_of
 from trainlaunch.script.script_facts import ScriptFacts, Turns
-from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, is_file, parse
+from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
 from trainlaunch.script.turns import turns_of
 
 _DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an expression of Python too
@@ -57,9 +57,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
     start = start_of(path, sources)
     if start is None:
-        names = texts_of_files(sources)
-        there = [each for each in names if is_file(path.parent / each)]
-        start = start_among(path, [*(each.name for each in sources), *there], names)
+        start = start_among(path, sources, texts_of_files(sources))
     files = named_files(path, start.root / start.folder if start else path.parent, sources, options)
     program = Program(sources, {each.dest: each for each in options}, files, hydra)
     ranks = starts_ranks(program)
