@@ -135,9 +135,21 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
         )
     if variables:
         yield f"env: {{{', '.join(variables)}}} # {told}"
+    yield from _other_options(facts, tokens)
+    for note in facts.notes:
+        yield from comment_lines(note)
+
+
+def _other_options(facts: ScriptFacts, tokens: dict[str, list[Option]]) -> Iterator[str]:
+    """Yield what the script's command line takes beside the tokens."""
     given = {each.dest for options in tokens.values() for each in options}
     left = [each for each in facts.options if each.dest not in given]
-    required = [each.flag or each.dest for each in left if each.required]
+    own = f"{Path(facts.path).name}:"  # of a module's options nobody knows that its parser is the script's
+    required = [
+        each.flag or each.dest
+        for each in left
+        if each.required and (each in facts.required or each.place.startswith(own))
+    ]
     if required:
         yield from comment_lines(f"The script also requires {', '.join(required)}: add what it needs to command.")
     rest = [f"{each.flag} ({each.default})" if each.default is not None else each.flag for each in left if each.flag]
@@ -145,8 +157,6 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
     if rest:
         more = f", and {len(rest) - _MAX_OPTIONS} more" if len(rest) > _MAX_OPTIONS else ""
         yield from comment_lines(f"Its other options and their defaults: {', '.join(rest[:_MAX_OPTIONS])}{more}.")
-    for note in facts.notes:
-        yield from comment_lines(note)
 
 
 def _start(asked: DraftOptions, facts: ScriptFacts | None) -> list[str]:

@@ -39,6 +39,16 @@ def test_torchrun_is_drafted_where_nothing_else_starts_the_ranks(tmp_path: Path,
     assert found == [block] * bool(block)
 
 
+def test_what_another_parser_requires_is_not_the_scripts(tmp_path: Path) -> None:
+    """A module that is started by itself too has a parser of its own."""
+    parser = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--{}', required=True)\na = p.parse_args()\n"
+    )
+    files = {"train.py": f"import helper\n{parser.format('data')}", "helper.py": parser.format("rate")}
+    (told,) = [each for each in drafted(tmp_path, files).splitlines() if "also requires" in each]
+    assert "requires --data:" in told
+
+
 RANK_OPTION = (
     "import argparse, os, deepspeed\np = argparse.ArgumentParser()\np.add_argument('--local_rank', type=int)\n"
 )
