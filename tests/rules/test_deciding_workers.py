@@ -17,6 +17,12 @@ from tests.jobs import job_with, plan_with
 LOADER = "from torch.utils.data import DataLoader\nimport argparse, os\n"
 PARSED = 'p = argparse.ArgumentParser()\np.add_argument("-j", "--readers", type=int, default=4)\na = p.parse_args()\n'
 CALL = "loader = DataLoader([], 8, num_workers={})\n"
+ABSL = 'from absl import flags\nN = flags.DEFINE_integer("readers", 4, "")\n'
+HUGGING_FACE = (
+    "import transformers\nclass Own(transformers.TrainingArguments): pass\n"
+    "(a,) = transformers.HfArgumentParser(Own).parse_args_into_dataclasses()\n"
+)
+FALLBACK = "def made(n=None):\n    if n is None:\n        n = 8\n    return DataLoader([], 8, num_workers=n)\n"
 CONFIG = 'import yaml\ncfg = yaml.safe_load(open("c.yaml"))\nloader = DataLoader([], 8, **cfg["data"])\n'
 # Script, further words of the command, env, data_loader.inject: kind, and what lowers the number to 2.
 WAYS: dict[str, tuple[str, list[str], dict[str, str], str, str, str]] = {
@@ -51,6 +57,62 @@ WAYS: dict[str, tuple[str, list[str], dict[str, str], str, str, str]] = {
         "def made(workers=4):\n    return DataLoader([], 8, num_workers=workers)\n"
         "made(**read('conf.yaml'))\n",
         [], {}, "env", "unknown", "let the script start 2 where",
+    ),
+    "absl, with the token": (
+        ABSL + CALL.format("flags.FLAGS.readers"), ["--readers={num_workers}"], {}, "env", "plan", "set data_loader",
+    ),
+    "absl, by its holder": (ABSL + CALL.format("N.value"), ["-readers=8"], {}, "env", "option", "write -readers=2 in"),
+    "the Trainer's option in another loader": (
+        HUGGING_FACE + CALL.format("a.dataloader_num_workers"), ["--dataloader-num-workers={num_workers}"],
+        {}, "env", "plan", "set data_loader",
+    ),
+    "the Trainer's option that no parser takes": (
+        HUGGING_FACE.replace("(transformers.TrainingArguments)", "") + CALL.format("a.dataloader_num_workers"),
+        [], {}, "env", "unknown", "let the script start 2",
+    ),
+    "the Trainer's constant": (
+        "from transformers import Trainer, TrainingArguments\na = TrainingArguments(\n    dataloader_num_workers=8)\n"
+        "Trainer(args=a)\n", [], {}, "env", "constant", "write dataloader_num_workers=2 at train.py:5 or ",
+    ),
+    "the Trainer's, in a dictionary": (
+        "from transformers import Trainer, TrainingArguments\nkw = dict(\n    dataloader_num_workers=8)\n"
+        "Trainer(args=TrainingArguments(**kw))\n", [], {}, "env", "constant", "write dataloader_num_workers=2 at train",
+    ),
+    "the Trainer's, in a dictionary that nobody knows": (
+        "from transformers import Trainer, TrainingArguments\nTrainer(args=TrainingArguments(**read()))\n",
+        [], {}, "env", "unknown", "let the script start 2 where",
+    ),
+    "the Trainer's default": (
+        "from transformers import Trainer, TrainingArguments\nTrainer(args=TrainingArguments())\n",
+        [], {}, "env", "constant", "write dataloader_num_workers=2 at train.py:4 or data_loader.inject: force",
+    ),
+    "another library's loader": (
+        "import mxnet\nmxnet.gluon.data.DataLoader([], 8)\n", [], {}, "env", "unknown", "let the script start 2",
+    ),
+    "a parameter that got none": (
+        f"{FALLBACK}made()\n", [], {}, "env", "constant", "write num_workers=2 at train.py:6 or ",
+    ),
+    "a parameter that got an option": (
+        f"{PARSED}{FALLBACK}made(a.readers)\n", [], {}, "env", "option", "add --readers=2",
+    ),
+    "a parameter that a condition replaces": (
+        FALLBACK.replace("n is None", "os.name == 'nt'") + "made(4)\n", [], {}, "env", "unknown", "let the script",
+    ),
+    "a dictionary that may be another": (
+        "def made(kw=None):\n    if kw is None:\n        kw = {}\n    return DataLoader([], 8, **kw)\nmade(read())\n",
+        [], {}, "env", "unknown", "let the script start 2 where",
+    ),
+    "passed on by **": (
+        f"{PARSED}def made(**kw):\n    return DataLoader([], 8, **kw)\nmade(num_workers=a.readers)\n",
+        [], {}, "env", "option", "add --readers=2",
+    ),
+    "a key that is set later": (
+        f'{PARSED}kw = {{"batch_size": 8}}\nkw["num_workers"] = a.readers\nDataLoader([], **kw)\n',
+        [], {}, "env", "option", "add --readers=2",
+    ),
+    "a key that is set on a condition": (
+        'kw = {"num_workers": 2}\nif os.name == "nt":\n    kw["num_workers"] = 0\nDataLoader([], 8, **kw)\n',
+        [], {}, "env", "unknown", "let the script start 2",
     ),
     "left to torch": ("loader = DataLoader([], 8)\n", [], {}, "env", "library", "write num_workers=2 at train.py:3"),
     "left to torch, injected": ("loader = DataLoader([], 8)\n", [], {}, "num_workers", "plan", "set data_loader.num_w"),

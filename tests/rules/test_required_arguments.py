@@ -14,13 +14,43 @@ from tests.rules.test_deciding_workers import job_of
 
 PARSER = "p = argparse.ArgumentParser()\n{}\np.parse_args({})\n"
 DATA, CONFIG = 'p.add_argument("data")', 'p.add_argument("-c", "--config", required=True)'
+FLAGS = (
+    "from absl import app, flags\nflags.DEFINE_string('data', None, ''); flags.DEFINE_string('out', None, '')\n"
+    "flags.mark_flags_as_required(['data', 'out'])\napp.run(main)\n"
+)
+COMMANDS = (
+    "import typer\napp = typer.Typer({})\n@app.command()\ndef fit_all(): pass\n"
+    "@app.command('test')\ndef other(): pass\napp()\n"
+)
 FOUND = {
     "positional": (PARSER.format(DATA, ""), ["--workers=2"], ["data (train.py:4)"]),
     "second positional": (PARSER.format(f'{DATA}; p.add_argument("out")', ""), ["/data"], ["out (train.py:4)"]),
     "option": (PARSER.format(CONFIG, ""), ["x"], ["--config (train.py:4)"]),
     "one or more": (PARSER.format('p.add_argument("data", nargs="+")', ""), [], ["data"]),
-}
+    "in a function of that name": (
+        f"def parse_args():\n    p = argparse.ArgumentParser()\n    {CONFIG}\n    return p.parse_args()\n"
+        "parse_args()\n", [], ["--config (train.py:5)"],
+    ),
+    "click, beside a group of re": (
+        "import click, re\n@click.command()\n@click.option('--data', required=True)\n"
+        "def main(data): re.match('a', data).group()\nmain()\n", [], ["--data (train.py:5)"],
+    ),
+    "absl": (FLAGS, ["--out=x"], ["--data (train.py:4)"]),
+    "a subcommand of a subcommand": (
+        f"{COMMANDS.format('')}more = typer.Typer()\napp.add_typer(more)\n", [], ["no subcommand (train.py:6)"],
+    ),
+    "a subcommand": (COMMANDS.format(""), ["--lr=1"], ["subcommand (train.py:6)"]),
+}  # fmt: skip
 NEAR = {
+    "absl, in a file": (FLAGS, ["--flagfile=x"]),
+    "absl, with one dash": (FLAGS, ["-data=x", "-out=y"]),
+    "a subcommand": (COMMANDS.format(""), ["fit-all"]),
+    "commands beside a parser": (f"{COMMANDS.format('')}{PARSER.format('', '')}", []),
+    "a command without one": (COMMANDS.format("invoke_without_command=True"), []),
+    "commands of their own": (
+        "import click\n@click.command()\ndef a(): pass\n@click.command()\ndef b(): pass\na()\n",
+        [],
+    ),
     "given": (PARSER.format(DATA, ""), ["/data"]),
     "a value that may be it": (PARSER.format(DATA, ""), ["--workers", "2"]),
     "option given": (PARSER.format(CONFIG, ""), ["--config", "x"]),
@@ -42,7 +72,7 @@ NEAR = {
         [],
     ),
     "click": ('import click\n@click.command()\n@click.argument("data", required=False)\ndef main(data): pass\n', []),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("script", "words", "named"), FOUND.values(), ids=FOUND)

@@ -28,7 +28,8 @@ _MAX_OPTIONS = 12
 class DraftOptions:
     """What the flags say, as they spell it, None where they don't.
 
-    `source` is the folder of the script as the job file will name it, `program` the script as seen from there.
+    `source` is the folder of the script as the job file will name it, `folder` the one below it that the script is
+    started in, `program` the script as seen from there.
     """
 
     name: str
@@ -38,6 +39,7 @@ class DraftOptions:
     gpus: str | None = None
     source: str = "."
     program: str = "train.py"
+    folder: str = ""
 
     @property
     def gpu_count(self) -> int:
@@ -117,7 +119,7 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
         )
         yield from comment_lines(f"{become} inside the container.")
     word = [facts.subcommand] if facts and facts.subcommand else []
-    argv = ["python", *_program(asked.program), *word, *arguments(tokens), *overrides]
+    argv = [*_start(asked, facts), *word, *arguments(tokens), *overrides]
     yield f"command: [{', '.join(scalar(each) for each in argv)}]"
     if facts is None:
         yield from comment_lines(
@@ -127,15 +129,27 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
     variables = [f'{name}: "{token}"' for name, token in token_variables(facts).items()]
     told = "which the script reads"
     if facts.start is not None and facts.start.path:
-        variables.append(f"PYTHONPATH: {WORKSPACE}/{facts.start.path}")
+        variables.append(f"PYTHONPATH: {WORKSPACE}/{facts.start.path}".removesuffix("/."))
         told = (
             "which has modules that the script imports" if len(variables) == 1 else f"{told}, as Python does the path"
         )
     if variables:
         yield f"env: {{{', '.join(variables)}}} # {told}"
+    yield from _other_options(facts, tokens)
+    for note in facts.notes:
+        yield from comment_lines(note)
+
+
+def _other_options(facts: ScriptFacts, tokens: dict[str, list[Option]]) -> Iterator[str]:
+    """Yield what the script's command line takes beside the tokens."""
     given = {each.dest for options in tokens.values() for each in options}
     left = [each for each in facts.options if each.dest not in given]
-    required = [each.flag or each.dest for each in left if each.required]
+    own = f"{Path(facts.path).name}:"  # of a module's options nobody knows that its parser is the script's
+    required = [
+        each.flag or each.dest
+        for each in left
+        if each.required and (each in facts.required or each.place.startswith(own))
+    ]
     if required:
         yield from comment_lines(f"The script also requires {', '.join(required)}: add what it needs to command.")
     rest = [f"{each.flag} ({each.default})" if each.default is not None else each.flag for each in left if each.flag]
@@ -143,8 +157,14 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
     if rest:
         more = f", and {len(rest) - _MAX_OPTIONS} more" if len(rest) > _MAX_OPTIONS else ""
         yield from comment_lines(f"Its other options and their defaults: {', '.join(rest[:_MAX_OPTIONS])}{more}.")
-    for note in facts.notes:
-        yield from comment_lines(note)
+
+
+def _start(asked: DraftOptions, facts: ScriptFacts | None) -> list[str]:
+    """Return the words that start the script, by DeepSpeed's launcher where only that gives it its rank."""
+    if facts is None or not facts.by_deepspeed:
+        return ["python", *_program(asked.program)]
+    module = ["--module"] if asked.program.startswith("-m ") else []
+    return ["deepspeed", f"--num_gpus={asked.gpu_count or 1}", *module, asked.program.removeprefix("-m ")]
 
 
 def _program(program: str) -> list[str]:
@@ -153,7 +173,7 @@ def _program(program: str) -> list[str]:
 
 
 def _mounts(asked: DraftOptions) -> Iterator[str]:
-    yield f"working_dir: {WORKSPACE}"
+    yield f"working_dir: {scalar(f'{WORKSPACE}/{asked.folder}'.rstrip('/'))}"
     yield "mounts: # a source is relative to this file; add the folder of the data"
     yield f"  - {{type: bind, source: {scalar(asked.source)}, target: {WORKSPACE}}}"
 
@@ -188,7 +208,13 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
         return
     elif facts.starts_ranks:
         yield from _started_ranks(asked, facts)
+    elif facts.by_deepspeed and facts.rank_option:
+        yield from comment_lines(
+            f"deepspeed starts that many processes and passes each its {facts.rank_option.flag} "
+            f"({facts.rank_option.place}), which torchrun doesn't."
+        )
     elif facts.distributed:
+        yield from _rank_by_option(facts)
         yield from comment_lines(
             f"{facts.distributed} joins the processes that a launcher starts. This block starts that many with "
             "torchrun, in front of the same command:"
@@ -205,12 +231,22 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
         )
 
 
+def _rank_by_option(facts: ScriptFacts) -> Iterator[str]:
+    if facts.rank_option is not None:
+        yield from comment_lines(
+            f"{facts.rank_option.place} takes the rank from {facts.rank_option.flag}, which torchrun doesn't pass: let "
+            "the script read LOCAL_RANK before it runs on several GPUs."
+        )
+
+
 def _rank_count(asked: DraftOptions, facts: ScriptFacts | None) -> int:
     """Return the ranks that the draft sets, where it sets some; a launcher that must be there starts at least 2."""
     if facts is None:
         return 1
     if facts.starts_ranks:
         return facts.ranks or 1
+    if facts.by_deepspeed:
+        return asked.gpu_count or 1
     if facts.distributed and (facts.needs_launcher or asked.gpu_count > 1):
         return asked.gpu_count or 2
     return 1
@@ -223,6 +259,16 @@ def _started_ranks(asked: DraftOptions, facts: ScriptFacts) -> Iterator[str]:
         told = f"the default of {facts.ranks_option}, which " if facts.ranks_option else ""
         does = "follows" if told else "starts that many processes itself"
         yield f"ranks_per_container: {facts.ranks} # {told}{facts.starts_ranks} {does}"
+    elif starter == "Ray Train":
+        yield from comment_lines(
+            f"{facts.starts_ranks} starts as many processes as its ScalingConfig says, which isn't known: say "
+            "ranks_per_container: 2, or how many they are."
+        )
+    elif facts.ranks_condition:
+        yield from comment_lines(
+            f"{facts.starts_ranks} starts one process per GPU itself, but only if {facts.ranks_condition}: say "
+            "ranks_per_container: 1 where it doesn't."
+        )
     else:
         yield from comment_lines(
             f"{facts.starts_ranks} starts one process per GPU itself; where their number is not that of the GPUs, "

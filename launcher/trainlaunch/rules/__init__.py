@@ -56,7 +56,7 @@ REMARKS: tuple[PlanRule, ...] = (
 MAX_SCRIPT_BYTES = MIB
 _JUDGED = re.compile(  # a positional or required argument, or a signature that has such; how workers start; owners
     rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True|click\.argument|typer|fire\.Fire|HfArgumentParser|TrlParser"""
-    rb"""|set_start_method|\bspawn\b|object_store_memory|tensor_parallel_size"""
+    rb"""|\bclick\b|\babsl\b|parse_args|get_arg|get_parser|set_start_method|\bspawn\b|object_store_memory|tensor_parallel_size"""
 )
 
 # Codes of rules that are gone, which policies may still name: a code is never given to another rule.

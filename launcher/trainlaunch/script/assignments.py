@@ -33,6 +33,21 @@ def assigned(name: str, owner: ast.AST) -> list[ast.expr]:
     return found if len(found) == stored else [*found, ast.Name(name), ast.Name(name)]
 
 
+def is_always(name: str, function: Function) -> bool:
+    """Whether a statement of the function's own body, which no condition decides, gives a name its value."""
+    return any(
+        isinstance(target, ast.Name) and target.id == name
+        for each in function.body
+        for target in (each.targets if isinstance(each, ast.Assign) else [getattr(each, "target", None)])
+    )
+
+
+def is_fallback(name: str, function: Function) -> bool:
+    """Whether a function gives a parameter another value only where it got none: `if x is None: x = 4`."""
+    tests = {f"{name} is None", f"not {name}", f"{name} == None"}
+    return any(isinstance(each, ast.If) and ast.unparse(each.test) in tests for each in function.body)
+
+
 def parameters(function: Function) -> dict[str, ast.expr | None]:
     """Return each parameter with its default."""
     plain = [*function.args.posonlyargs, *function.args.args]

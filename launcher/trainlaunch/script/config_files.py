@@ -73,13 +73,15 @@ class Config:
         return Config(_laid(self.tree, other.tree), self.path, self.overrides or other.overrides, self.option)
 
 
-def named_files(script: Path, sources: Iterable[PythonSource], options: Iterable[Option]) -> Mapping[str, Config]:
-    """Return the configuration files that a program's text names and that lie in its folder, by the text."""
+def named_files(
+    script: Path, folder: Path, sources: Iterable[PythonSource], options: Iterable[Option]
+) -> Mapping[str, Config]:
+    """Return the configuration files that a program names, as seen from the folder it is started in, by the text."""
     by_default = {each.default: each for each in options if isinstance(each.default, str)}
     found: dict[str, Config] = {}
     overrides = any(_reads_overrides(source) for source in sources)
-    for text in dict.fromkeys(_texts(sources)):
-        tree = _read(script, script.parent / text) if len(found) < _MAX_FILES else None
+    for text in texts_of_files(sources):
+        tree = _read(script, folder / text) if len(found) < _MAX_FILES else None
         if tree is not None:
             found[text] = Config(tree, overrides=overrides, option=by_default.get(text))
     return found
@@ -96,11 +98,10 @@ def _reads_overrides(source: PythonSource) -> bool:
     return False
 
 
-def _texts(sources: Iterable[PythonSource]) -> Iterator[str]:
-    for source in sources:
-        for node in source.nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(_SUFFIXES):
-                yield node.value
+def texts_of_files(sources: Iterable[PythonSource]) -> tuple[str, ...]:
+    """Return the texts of a program that end like the name of a configuration file."""
+    nodes = (node for source in sources for node in source.nodes if isinstance(node, ast.Constant))
+    return tuple({node.value: None for node in nodes if str(node.value).endswith(_SUFFIXES)})  # type: ignore[misc]
 
 
 def _read(script: Path, path: Path) -> Tree | None:

@@ -6,21 +6,18 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainlaunch.script.loader_settings import stated_settings
 from trainlaunch.script.program import Program
 from trainlaunch.script.resolve import Scope
-from trainlaunch.script.script_facts import GUARDED, KNOWN, UNKNOWN, UNSTATED, Loader, Value
+from trainlaunch.script.script_facts import KNOWN, UNKNOWN, UNSTATED, Loader, Value
 from trainlaunch.script.source import Function, PythonSource
 
-_POSITIONS = (
-    "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory",
-    "drop_last", "timeout", "worker_init_fn", "multiprocessing_context",
-)  # fmt: skip
 SETTINGS = (
     "batch_size", "num_workers", "prefetch_factor", "pin_memory", "persistent_workers", "timeout", "collate_fn",
     "batch_sampler", "multiprocessing_context",
 )  # fmt: skip
 _CLASS = re.compile(r"(?:^|\.)\w*DataLoader$")
-_NOT_TORCHS = re.compile(r"^(?:tensorflow|jax|monai\.data\.Thread|nvidia\.dali)")
+_NOT_TORCHS = re.compile(r"^(?:tensorflow|jax|mxnet|mindspore|paddle|monai\.data\.Thread|nvidia\.dali)")
 MAX_LOADERS = 12
 
 _NO_NAMES = frozenset({"dl", "iter", "it", "loader", "dataloader", "data_loader", "loaders", "dataloaders"})
@@ -81,7 +78,7 @@ def _returned(source: PythonSource, call: ast.Call, function: Function) -> bool:
 
 
 def _loader(scope: Scope, call: ast.Call, name: str) -> Loader:
-    settings, opaque = _stated(scope, call)
+    settings, opaque = stated_settings(scope, call)
     settings = {key: value for key, value in settings.items() if key in SETTINGS}
     if opaque:
         settings |= {
@@ -91,101 +88,6 @@ def _loader(scope: Scope, call: ast.Call, name: str) -> Loader:
     if "batch_sampler" not in settings:
         settings.setdefault("batch_size", Value(KNOWN, 1))
     return Loader(name, settings, scope.source.place(call))
-
-
-def _stated(scope: Scope, call: ast.Call) -> tuple[dict[str, Value], str]:
-    """Return the call's arguments by name, and the text of a ** that can't be read."""
-    found: dict[str, Value] = {}
-    opaque = ""
-    for name, argument in zip(_POSITIONS, call.args, strict=False):
-        if isinstance(argument, ast.Starred):
-            break
-        found[name] = _setting(scope, name, argument)
-    for keyword in call.keywords:
-        if keyword.arg is not None:
-            found[keyword.arg] = _setting(scope, keyword.arg, keyword.value)
-            continue
-        spread = _spread(scope, keyword.value)
-        if spread is None:
-            opaque = ast.unparse(keyword.value)
-        else:
-            found |= spread
-    return found, opaque
-
-
-def _setting(scope: Scope, name: str, node: ast.expr) -> Value:
-    if name == "collate_fn":
-        return collate(scope.source, node)
-    if name == "batch_size":
-        return scope._replace(by_default=True).value(node)
-    if name in {"persistent_workers", "prefetch_factor"}:
-        guarded = _with_workers(node)
-        return scope.value(guarded)._replace(text=GUARDED) if guarded is not node else scope.value(node)
-    return scope.value(node)
-
-
-def _with_workers(node: ast.expr) -> ast.expr:
-    """Return what an expression is once there are workers: `4 if num_workers else None` is 4, `workers > 0` is True."""
-    if isinstance(node, ast.IfExp) and "worker" in ast.unparse(node.test).lower():
-        return node.body
-    asks = node.args[0] if isinstance(node, ast.Call) and ast.unparse(node.func) == "bool" and node.args else node
-    above = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Gt, ast.NotEq))
-    above = above and ast.unparse(node.comparators[0]) == "0" if isinstance(node, ast.Compare) else above
-    if (above or asks is not node) and "worker" in ast.unparse(asks).lower():
-        return ast.Constant(True)
-    return node
-
-
-def _spread(scope: Scope, node: ast.expr) -> dict[str, Value] | None:
-    """Return the settings of a dictionary that is spread into a call: its literal, and what .update() lays on it."""
-    if isinstance(node, ast.Dict):
-        keys = [each.value if isinstance(each, ast.Constant) else None for each in node.keys]
-        return {str(key): _setting(scope, str(key), value) for key, value in zip(keys, node.values, strict=True)}
-    if isinstance(node, ast.Call) and scope.source.dotted(node.func) == "dict" and not node.args:
-        return {each.arg: _setting(scope, each.arg, each.value) for each in node.keywords if each.arg}
-    part = scope.config(node)
-    if part is not None:
-        return {key: value for key in part.tree if (value := part[key]) is not None}
-    if not isinstance(node, ast.Name):
-        return None
-    owner: ast.AST = scope.function or scope.source.tree
-    found: dict[str, Value] | None = None
-    for each in ast.walk(owner):
-        if isinstance(each, ast.Assign) and any(ast.unparse(target) == node.id for target in each.targets):
-            found = _spread(scope, each.value)
-            break
-    if found is None:
-        return None
-    for each in ast.walk(owner):
-        if isinstance(each, ast.Call) and ast.unparse(each.func) == f"{node.id}.update":
-            laid = [_spread(scope, argument) for argument in each.args]
-            laid.append({key.arg: _setting(scope, key.arg, key.value) for key in each.keywords if key.arg})
-            found |= {key: value for part in laid if part for key, value in part.items()}
-    return found
-
-
-def collate(source: PythonSource, node: ast.expr) -> Value:
-    """Return `list` for a collate function that only regroups the samples; of any other only its text is known."""
-    if isinstance(node, ast.Constant) and node.value is None:
-        return Value(KNOWN, "stack")
-    body: ast.expr | None = None
-    if isinstance(node, ast.Lambda):
-        body = node.body
-    elif isinstance(node, ast.Name):
-        body = _only_return(source, node.id)
-    text = "".join(ast.unparse(body).split()) if body is not None else ""
-    if re.fullmatch(r"(\w+)|(?:tuple|list)\((?:zip\(\*)?\w+\)?\)", text):
-        return Value(KNOWN, "list")
-    return Value(UNKNOWN, text=" ".join(ast.unparse(node).split())[:60])
-
-
-def _only_return(source: PythonSource, name: str) -> ast.expr | None:
-    for each in source.nodes:
-        if isinstance(each, Function) and each.name == name:
-            body = [part for part in each.body if not isinstance(part, ast.Expr)]
-            if len(body) == 1 and isinstance(body[0], ast.Return):
-                return body[0].value
-    return None
 
 
 def names_of(source: PythonSource, call: ast.Call, unnamed: str = "train") -> list[str]:

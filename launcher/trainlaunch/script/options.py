@@ -6,13 +6,10 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from trainlaunch.script.assignments import parameters
 from trainlaunch.script.script_facts import AUTO, OPTION, OVERRIDE, VARIABLE, Loader, Option, ScriptFacts, Value
-from trainlaunch.script.signatures import options_of_signatures, signatures_of
+from trainlaunch.script.signatures import options_of_signatures
 from trainlaunch.script.source import PythonSource, literal
 
-_PARSERS = ("ArgumentParser", "HfArgumentParser", "TrlParser")
-_MAY_CHANGE = frozenset({"add_subparsers", "set_defaults", "parse_intermixed_args", "group", "callback"})
 _FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_string", "DEFINE_bool", "DEFINE_boolean", "DEFINE_enum")
 
 _BY_NAME = {
@@ -25,12 +22,13 @@ _BY_NAME = {
 def options_of(sources: tuple[PythonSource, ...]) -> tuple[Option, ...]:
     """Return every option, each name once, in the order of the text."""
     changed = {name for source in sources for name in _changed(source)}
+    marked = {name for source in sources for name in _marked(source)}
     found: dict[str, Option] = {}
     for source in sources:
         for call, called in source.calls:
             option = _option(call, called, source, changed)
             if option is not None:
-                found.setdefault(option.dest, option)
+                found.setdefault(option.dest, option._replace(required=option.required or option.dest in marked))
     for option in options_of_signatures(sources):
         found.setdefault(option.dest, option._replace(changed=option.dest in changed))
     return tuple(found.values())
@@ -44,8 +42,17 @@ def _option(call: ast.Call, called: str, source: PythonSource, changed: set[str]
         return _declared(call, names, source, changed)
     if called.rpartition(".")[2] in _FLAGS and "absl" in f"{called} {' '.join(source.imports.values())}":
         default = literal(call.args[1]) if len(call.args) > 1 else None
-        return Option(f"--{names[0]}", names[0], default, False, source.place(call), names[0] in changed)
+        required = any(each.arg == "required" and literal(each.value) is True for each in call.keywords)
+        spelled = (f"--{names[0]}", f"-{names[0]}")
+        return Option(spelled[0], names[0], default, required, source.place(call), names[0] in changed, names=spelled)
     return None
+
+
+def _marked(source: PythonSource) -> Iterator[str]:
+    """Yield the flags of absl that are required by a call of their own."""
+    for call, called in source.calls:
+        if called.endswith((".mark_flag_as_required", ".mark_flags_as_required")):
+            yield from (str(each.value) for each in ast.walk(call) if isinstance(each, ast.Constant))
 
 
 def _declared(call: ast.Call, names: list[str], source: PythonSource, changed: set[str]) -> Option:
@@ -79,75 +86,6 @@ def _changed(source: PythonSource) -> Iterator[str]:
             owner = node.value
             if not (isinstance(owner, ast.Name) and owner.id in {"self", "cls"}):
                 yield node.attr
-
-
-def required_options(sources: tuple[PythonSource, ...], options: Iterable[Option]) -> tuple[Option, ...]:
-    """Return what a program's one parser can't do without; nothing where something may change that."""
-    calls = [(call, name, source) for source in sources for call, name in source.calls]
-    called = [name.rpartition(".")[2] for _, name, _ in calls]
-    parsers = [name for name in called if name in _PARSERS]
-    entries = signatures_of(sources)
-    if len(parsers) + len(entries) != 1 or _MAY_CHANGE & {*called}:
-        return ()
-    if entries:
-        plain = all(_is_alone(call) for call, name, _ in calls if name.startswith(("click.", "typer.")))
-        own = {source.place(call) for call, name, source in calls if name in {"click.option", "click.argument"}}
-        own |= {entries[0].source.place(entries[0].function)}
-        return tuple(each for each in options if plain and each.required and each.place in own)
-    parses = [
-        (call, source) for call, name, source in calls if name.rpartition(".")[2] in {"parse_args", "parse_known_args"}
-    ]
-    declared = {source.place(call): call for call, name, source in calls if name.endswith(".add_argument")}
-    if parsers == ["ArgumentParser"]:
-        if len(parses) != 1 or not _of_command_line(*parses[0]):
-            return ()
-        return tuple(
-            each for each in options if each.required and each.place in declared and _is_plain(declared[each.place])
-        )
-    from_line = {"parse_args_into_dataclasses", "parse_args_and_config"} & {*called}
-    return tuple(each for each in options if each.required and from_line and each.place not in declared)
-
-
-def _of_command_line(call: ast.Call, source: PythonSource) -> bool:
-    """Whether sys.argv is parsed, whatever it is: nothing is passed, or a parameter that is None and nobody gives."""
-    if call.keywords or len(call.args) > 1:
-        return False
-    if any(isinstance(each, ast.If) and "__name__" not in ast.unparse(each.test) for each in source.around(call)):
-        return False
-    if not call.args or ast.unparse(call.args[0]) in {"None", "sys.argv[1:]"}:
-        return True
-    function, word = source.function(call), ast.unparse(call.args[0])
-    default = parameters(function).get(word) if function else None
-    if function is None or default is None or ast.unparse(default) != "None":
-        return False
-    return not any(each.args or each.keywords for each, name in source.calls if name == function.name)
-
-
-def subcommand_of(sources: tuple[PythonSource, ...]) -> str:
-    """Return the word of a command line with several that trains; empty where none is needed, or nobody can say."""
-    calls = [(call, name.rpartition(".")[2]) for source in sources for call, name in source.calls]
-    if any(name == "LightningCLI" and "run" not in {each.arg for each in call.keywords} for call, name in calls):
-        return "fit"
-    parsers = [call.args[0] for call, name in calls if name == "add_parser" and call.args]
-    names = [str(each.value) for each in parsers if isinstance(each, ast.Constant)]
-    entries = [each for each in signatures_of(sources) if each.library in {"click", "typer"}]
-    if len(entries) > 1 or "group" in {name for _, name in calls}:
-        names += [each.function.name.replace("_", "-") for each in entries]
-    return next((each for each in ("train", "fit") if each in names), names[0] if len(names) == 1 else "")
-
-
-def _is_alone(call: ast.Call) -> bool:
-    """Whether nothing but the command line gives what a call of click or typer declares."""
-    return not {"auto_envvar_prefix", "callback", "envvar", "prompt", "is_eager", "nargs"} & {
-        each.arg for each in call.keywords
-    }
-
-
-def _is_plain(call: ast.Call) -> bool:
-    """Whether an argument that nothing else supplies takes at least one word: no count of words that may be none."""
-    stated = {each.arg: each.value for each in call.keywords}
-    count = literal(stated["nargs"]) if "nargs" in stated else 1
-    return None not in stated and (count == "+" or (isinstance(count, int) and count > 0)) and "action" not in stated
 
 
 def token_options(facts: ScriptFacts, *, workers_certain: bool) -> dict[str, list[Option]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,29 +16,70 @@ _SOURCES = "src"
 class Start(NamedTuple):
     """The folder that a script's imports are looked for in; `module`: it is started by `python -m` there.
 
-    `path` is what PYTHONPATH needs beside it, seen from that folder.
+    `path` is what PYTHONPATH needs beside it, seen from that folder; `folder` the one below it that it is started in.
     """
 
     root: Path
     module: str = ""
     path: str = ""
+    folder: str = ""
 
 
-def start_of(script: Path, source: PythonSource) -> Start | None:
-    """Return how a script must be started where its own folder isn't enough; None where it is, or finds its own way."""
+def start_of(script: Path, sources: tuple[PythonSource, ...]) -> Start | None:
+    """Return how a script must be started so that Python finds what it imports; None where it does by itself."""
+    source, file = sources[0], script.resolve()
     if any(called.startswith("sys.path.") for _, called in source.calls):
         return None
-    file = script.resolve()
     levels = [each.level for each in source.nodes if isinstance(each, ast.ImportFrom) and each.level]
     if levels:
         if max(levels) >= len(file.parents):
             return None
         return _as_module(file, file.parents[max(levels)])
-    for name in _imported(source):
-        if not any((folder, "") == (file.parent, "") for folder, _ in _holding(file, name)):
-            for folder, below in _holding(file, name):
-                return Start(folder, path=below) if below else _as_module(file, folder)
+    names = list(dict.fromkeys(_imported(source)))
+    beside = [each for each in names if (file.parent, "") in _holding(file, each)]  # where `python -m` doesn't look
+    for name in (each for each in names if each not in beside):
+        for folder, below in _holding(file, name):
+            own = (
+                file.relative_to(folder).parts[0] == name
+            )  # who names the script's own package starts it as its module
+            if below or (beside and not own):
+                return Start(folder, path=below or ".")
+            return _as_module(file, folder)
     return None
+
+
+def start_among(script: Path, sources: tuple[PythonSource, ...], named: Iterable[str]) -> Start | None:
+    """Return the start of a script that finds its modules by itself, where it needs more than its own folder.
+
+    `named` are files that it names: where they lie as seen from its folder, or only from one above, it is started.
+    So it is in its own where it adds `..` to sys.path.
+    """
+    file, names = script.resolve(), tuple(named)
+    there = [each for each in names if is_file(file.parent / each)]
+    above = max(each.split("/").count("..") for each in (*(each.name for each in sources), *there))
+    for folder in () if there else _above(file):
+        if any(is_file(folder / each) for each in names) and above <= file.parents.index(folder):
+            return Start(folder)
+    if not above or above >= len(file.parents):
+        return None
+    root = file.parents[above]
+    inside = any(each.startswith("..") for each in there) or any(map(_adds_above, sources[0].calls))
+    return Start(root, folder=file.parent.relative_to(root).as_posix() if inside else "")
+
+
+def _adds_above(found: tuple[ast.Call, str]) -> bool:
+    """Whether a call adds the folder above the one that the script is started in to sys.path."""
+    call, called = found
+    text = ast.unparse(call)
+    return called.startswith("sys.path.") and ("'..'" in text or "'../" in text) and "__file__" not in text
+
+
+def _above(file: Path) -> Iterator[Path]:
+    """Yield the folders above a script's, up to its project's."""
+    for below, folder in itertools.pairwise(file.parents[: 2 + MAX_FOLDERS_ABOVE]):
+        if is_top(below):
+            return
+        yield folder
 
 
 def _as_module(file: Path, root: Path) -> Start | None:

@@ -79,6 +79,19 @@ class Program:
                 found |= {node.slice.value} if isinstance(node.slice, ast.Constant) else set()
         return frozenset(map(str, found))
 
+    @cached_property
+    def holders(self) -> Mapping[str, Option]:
+        """The options that a module holds under names of its own: `WORKERS = flags.DEFINE_integer("workers", 4)`."""
+        by_place = {each.place: each for each in self.options.values()}
+        found: dict[str, Option] = {}
+        for source in self.sources:
+            for node in source.tree.body:
+                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                    option = by_place.get(source.place(node.value))
+                    names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+                    found |= dict.fromkeys(names, option) if option is not None else {}
+        return found
+
     def constants(self, owner: ast.ClassDef) -> Tree:
         """Return the fields of a class that are literals; nothing for one that makes them otherwise."""
         if any(isinstance(each, Function) and each.name in {"__init__", "__post_init__"} for each in owner.body):

@@ -8,21 +8,21 @@ from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import UsageError
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.script.callees import Site
-from trainlaunch.script.config_files import Config, hydra_config, named_files
-from trainlaunch.script.frameworks import (
+from trainlaunch.script.config_files import Config, hydra_config, named_files, texts_of_files
+from trainlaunch.script.frameworks import hugging_face, look_ahead, names_cuda
+from trainlaunch.script.loader_calls import calls_of, loaders_of
+from trainlaunch.script.options import options_of
+from trainlaunch.script.owner_calls import object_store, shm_owners_of
+from trainlaunch.script.packages import start_among, start_of
+from trainlaunch.script.program import Program
+from trainlaunch.script.rank_start import (
     expects_torchrun,
-    hugging_face,
-    look_ahead,
-    names_cuda,
     needs_launcher,
+    rank_by_option,
     shared_settings,
     starts_ranks,
 )
-from trainlaunch.script.loader_calls import calls_of, loaders_of
-from trainlaunch.script.options import options_of, required_options, subcommand_of
-from trainlaunch.script.owner_calls import object_store, shm_owners_of
-from trainlaunch.script.packages import start_of
-from trainlaunch.script.program import Program
+from trainlaunch.script.required import required_options, subcommand_of
 from trainlaunch.script.script_facts import ScriptFacts, Turns
 from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
 from trainlaunch.script.turns import turns_of
@@ -55,12 +55,17 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
     declared = options_of(sources)
     trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
-    files = named_files(path, sources, options)
+    start = start_of(path, sources)
+    if start is None:
+        start = start_among(path, sources, texts_of_files(sources))
+    files = named_files(path, start.root / start.folder if start else path.parent, sources, options)
     program = Program(sources, {each.dest: each for each in options}, files, hydra)
-    start = starts_ranks(program)
+    ranks = starts_ranks(program)
+    by_option = None if ranks else rank_by_option(program)
     fails_alone = needs_launcher(program)
     loaders = loaders_of(program)
     owners = tuple(shm_owners_of(program))
+    subcommand = subcommand_of(program)
     several = len(loaders) > 1 and not trainers  # a Trainer's own run as it likes
     return ScriptFacts(
         path=path.as_posix(),
@@ -70,15 +75,18 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
         shared=shared_settings(program),
         notes=(*(notes or look_ahead(program)), *object_store(owners)),
         shm_owners=owners,
-        starts_ranks=start.words if start else "",
-        ranks=start.ranks if start else None,
-        ranks_option=start.flag if start else "",
-        distributed="" if start else expects_torchrun(program) or fails_alone,
-        needs_launcher=not start and bool(fails_alone),
-        required=required_options(sources, options),
+        starts_ranks=ranks.words if ranks else "",
+        ranks=ranks.ranks if ranks else None,
+        ranks_option=ranks.flag if ranks else "",
+        ranks_condition=ranks.condition if ranks else "",
+        distributed="" if ranks else expects_torchrun(program) or fails_alone,
+        rank_option=by_option.option if by_option else None,
+        by_deepspeed=bool(by_option and by_option.by_deepspeed),
+        needs_launcher=not ranks and bool(fails_alone),
+        required=(*filter(None, [subcommand.missing]), *required_options(program, options)),
         cuda=names_cuda(program),
-        start=start_of(path, sources[0]),
-        subcommand=subcommand_of(sources),
+        start=start,
+        subcommand=subcommand.name,
         read=tuple(each.name for each in sources),
     )
 

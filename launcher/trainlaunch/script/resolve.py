@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import NamedTuple
 
-from trainlaunch.script.assignments import assigned, is_init, parameters, returned
+from trainlaunch.script.assignments import assigned, is_always, is_fallback, is_init, parameters, returned
 from trainlaunch.script.config_files import Config
 from trainlaunch.script.program import Program
-from trainlaunch.script.script_facts import AUTO, CONFIG, KNOWN, OPTION, UNKNOWN, VARIABLE, Value
+from trainlaunch.script.script_facts import CONFIG, KNOWN, OPTION, UNKNOWN, Value, of_environment
 from trainlaunch.script.source import Function, PythonSource
 
 _DEEPEST = 6
@@ -27,7 +27,6 @@ _WRAPPERS = frozenset({
     "AttrDict", "Box", "CfgNode", "ConfigDict", "DotMap", "EasyDict", "Munch", "Namespace", "SimpleNamespace", "create",
     "deepcopy", "dict", "edict", "merge", "munchify", "to_container", "to_object", "unsafe_merge",
 })  # fmt: skip
-_OURS = {"TRAINLAUNCH_NUM_WORKERS", "TRAINLAUNCH_BATCH_SIZE", "TRAINLAUNCH_PREFETCH_FACTOR"}
 
 
 class Scope(NamedTuple):
@@ -74,16 +73,26 @@ class Scope(NamedTuple):
         function = self.function
         while function is not None:
             given = assigned(name, function)
+            if name in parameters(function) and not (given and is_always(name, function)):
+                return self._unless(name, function, given)
             if given:
                 return self._only(given)
-            if name in parameters(function):
-                return self._parameter(function, name)
             function = self.source.function(function)
         for source in (self.source, *self.program.sources):
             constants = assigned(name, source.tree)
             if constants:
                 return self._replace(source=source, function=None, depth=self.depth + 1)._only(constants)
         return None
+
+    def _unless(self, name: str, function: Function, given: list[ast.expr]) -> Value | None:
+        """Return what a parameter is that its function may replace: where it got nothing, else nobody knows."""
+        found = self._parameter(function, name)
+        if not given or found is None:
+            return found
+        if not is_fallback(name, function):
+            return None
+        missing = found.kind == KNOWN and found.literal is None
+        return self._only(given) if missing else found
 
     def _only(self, expressions: list[ast.expr]) -> Value | None:
         """Return the value of the one assignment; with several nobody knows which one holds."""
@@ -138,6 +147,8 @@ class Scope(NamedTuple):
         part = self.config(owner)
         if part is not None:
             return None if node.attr in self.program.stored else part[node.attr]
+        if node.attr == "value" and isinstance(owner, ast.Name) and owner.id in self.program.holders:
+            return Value(OPTION, option=self.program.holders[owner.id])
         held = isinstance(owner, ast.Name) and owner.id == "self"
         held = held or (isinstance(owner, ast.Attribute) and owner.attr == "hparams")
         if held and self.function is not None:
@@ -189,7 +200,7 @@ class Scope(NamedTuple):
     def _item(self, node: ast.Subscript) -> Value | None:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if "environ" in ast.unparse(node.value):
-            return _of_environment(key, None)
+            return of_environment(key, None)
         return self._keyed(node.value, key) if isinstance(key, str) else None
 
     def _keyed(self, owner: ast.expr, key: str) -> Value | None:
@@ -226,7 +237,7 @@ class Scope(NamedTuple):
             return self.value(first)
         if called in {"os.environ.get", "os.getenv"} and isinstance(first, ast.Constant):
             default = node.args[1] if len(node.args) > 1 else None
-            return _of_environment(first.value, self.value(default).literal if default is not None else None)
+            return of_environment(first.value, self.value(default).literal if default is not None else None)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and isinstance(first, ast.Constant):
             return self._keyed(node.func.value, str(first.value))
         if called == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
@@ -274,16 +285,6 @@ class Scope(NamedTuple):
         function, source = functions[0]
         inside = self._replace(source=source, function=function, called={**self.called, function: (node, self.source)})
         return inside._replace(depth=self.depth + 1).value(given[0])
-
-
-def _of_environment(name: object, default: object) -> Value | None:
-    """Return what a variable of the environment gives; a default of digits is that number."""
-    if not isinstance(name, str):
-        return None
-    if name in _OURS:
-        return Value(AUTO, text=name)
-    number = isinstance(default, str) and default.isascii() and default.isdecimal()
-    return Value(VARIABLE, int(str(default)) if number else default, text=name)
 
 
 def _called(node: ast.expr) -> ast.expr:

@@ -10,6 +10,7 @@ from trainlaunch.script.packages import Start
 KNOWN, OPTION, AUTO, VARIABLE, UNKNOWN = "known", "option", "auto", "variable", "unknown"
 OVERRIDE, CONFIG = "override", "config"
 GUARDED = "where there are workers"  # the text of a setting that a call makes only then
+_OURS = frozenset({"TRAINLAUNCH_NUM_WORKERS", "TRAINLAUNCH_BATCH_SIZE", "TRAINLAUNCH_PREFETCH_FACTOR"})
 UNSTATED = "torch's default"  # the text of a setting that a call leaves to torch
 
 
@@ -54,6 +55,16 @@ class Value(NamedTuple):
         return self.option.default if self.option else self.literal
 
 
+def of_environment(name: object, default: object) -> Value | None:
+    """Return what a variable of the environment gives; a default of digits is that number."""
+    if not isinstance(name, str):
+        return None
+    if name in _OURS:
+        return Value(AUTO, text=name)
+    number = isinstance(default, str) and default.isascii() and default.isdecimal()
+    return Value(VARIABLE, int(str(default)) if number else default, text=name)
+
+
 class Loader(NamedTuple):
     """One DataLoader: its `settings` by the names of data_loader's fields; what is not set is not there."""
 
@@ -83,11 +94,12 @@ class ScriptOwner(NamedTuple):
 class ScriptFacts(NamedTuple):
     """All that was found. `notes` are whole sentences for the job file; `shared` are data_loader's own settings.
 
-    `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `ranks` how many and `ranks_option`
-    the option whose default that is, `distributed`: where the script expects torchrun to, `needs_launcher`: it fails
-    without one, `required`: options and arguments of its parser without which it surely ends, `cuda`: where it names
-    CUDA; each a place, or ``. `start`: how it must be started to find its modules, `subcommand`: the word that
-    trains. `read` are the files that were read.
+    `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `ranks` how many, `ranks_option` the
+    option whose default that is, `ranks_condition` what it asks before, `distributed`: where the script expects
+    torchrun to, `needs_launcher`: it fails without one, `rank_option` the option that each rank gets its number by,
+    where that is no variable, `by_deepspeed`: and DeepSpeed passes it, `required`: options and arguments of its
+    parser without which it surely ends, `cuda`: where it names CUDA; each a place, or ``. `start`: how it must be
+    started to find its modules, `subcommand`: the word that trains. `read` are the files that were read.
     """
 
     path: str
@@ -99,8 +111,11 @@ class ScriptFacts(NamedTuple):
     starts_ranks: str = ""
     ranks: int | None = None
     ranks_option: str = ""
+    ranks_condition: str = ""
     distributed: str = ""
     needs_launcher: bool = False
+    rank_option: Option | None = None
+    by_deepspeed: bool = False
     required: tuple[Option, ...] = ()
     cuda: str = ""
     start: Start | None = None

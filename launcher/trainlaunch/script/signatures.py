@@ -18,11 +18,16 @@ _NO_DEFAULT = object()
 
 
 class Signature(NamedTuple):
-    """A function whose parameters are options, and the library that makes them so."""
+    """A function whose parameters are options, and the library that makes them so.
+
+    `name` is the word of the command line that chooses it where there are several; `alone`: it is never one of them.
+    """
 
     source: PythonSource
     function: Function
     library: str
+    name: str = ""
+    alone: bool = True
 
 
 def signatures_of(sources: tuple[PythonSource, ...]) -> tuple[Signature, ...]:
@@ -45,9 +50,20 @@ def _signatures(sources: tuple[PythonSource, ...]) -> Iterator[Signature]:
                 yield by_name[first.id]._replace(library=library)
         made = {called for called in source.imports.values() if called.partition(".")[0] in {"click", "typer"}}
         for function in source.functions if made else ():
-            for word in (source.dotted(_called(each)) for each in function.decorator_list):
+            for each in function.decorator_list:
+                word = source.dotted(_called(each))
                 if word.endswith(".command"):
-                    yield Signature(source, function, "click" if word.startswith("click.") else _owner(source))
+                    alone = word.startswith("click.")
+                    library = "click" if alone else _owner(source)
+                    yield Signature(source, function, library, _command_name(function, each), alone)
+
+
+def _command_name(function: Function, decorator: ast.expr) -> str:
+    """Return the word that a decorator makes of a function, as click and typer spell it."""
+    call = decorator if isinstance(decorator, ast.Call) else None
+    stated = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "name")] if call else []
+    names = [each.value for each in stated if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return names[0] if names else function.name.replace("_", "-")
 
 
 def _called(node: ast.expr) -> ast.expr:
@@ -60,7 +76,7 @@ def _owner(source: PythonSource) -> str:
 
 def options_of_signatures(sources: tuple[PythonSource, ...]) -> Iterator[Option]:
     """Yield the options of typer, fire and of dataclasses that a parser fills; click declares its own."""
-    for source, function, library in signatures_of(sources):
+    for source, function, library, *_ in signatures_of(sources):
         if library in {"typer", "fire"}:
             positions = parameters(function)
             annotated = {each.arg: each.annotation for each in (*function.args.args, *function.args.kwonlyargs)}

@@ -39,6 +39,41 @@ def test_torchrun_is_drafted_where_nothing_else_starts_the_ranks(tmp_path: Path,
     assert found == [block] * bool(block)
 
 
+def test_what_another_parser_requires_is_not_the_scripts(tmp_path: Path) -> None:
+    """A module that is started by itself too has a parser of its own."""
+    parser = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--{}', required=True)\na = p.parse_args()\n"
+    )
+    files = {"train.py": f"import helper\n{parser.format('data')}", "helper.py": parser.format("rate")}
+    (told,) = [each for each in drafted(tmp_path, files).splitlines() if "also requires" in each]
+    assert "requires --data:" in told
+
+
+RANK_OPTION = (
+    "import argparse, os, deepspeed\np = argparse.ArgumentParser()\np.add_argument('--local_rank', type=int)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "command"),
+    [
+        (f"{RANK_OPTION}deepspeed.init_distributed()\n", '[deepspeed, "--num_gpus=2", train.py]'),
+        (
+            f"{RANK_OPTION}deepspeed.init_distributed()\nos.environ['LOCAL_RANK'] = '0'\n",
+            '[deepspeed, "--num_gpus=2", train.py]',
+        ),
+        (f"{RANK_OPTION}deepspeed.init_distributed()\nr = os.environ['LOCAL_RANK']\n", "[python, train.py]"),
+        (f"{RANK_OPTION}import torch.distributed as d\nd.init_process_group()\n", "[python, train.py]"),
+    ],
+)
+def test_a_rank_that_only_deepspeed_passes_is_passed_by_it(tmp_path: Path, script: str, command: str) -> None:
+    """torchrun sets variables and passes no option: all ranks would take the first GPU, or none join."""
+    text = drafted(tmp_path, {"train.py": script}, gpus="2")
+    assert f"command: {command}" in text
+    assert ("torchrun:" in text) == ("[python" in command)
+    assert ("which torchrun doesn't pass" in text.replace("\n# ", " ")) == ("init_process_group" in script)
+
+
 @pytest.mark.parametrize(
     ("starts", "lines"),
     [

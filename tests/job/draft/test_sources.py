@@ -275,21 +275,39 @@ def test_what_may_come_from_elsewhere_is_not_required(tmp_path: Path, script: st
         ("pkg/sub/train.py", "from ..data import x\n", ["-m", "pkg.sub.train"], {}),
         ("src/train.py", "from src.data import x\n", ["-m", "src.train"], {}),
         ("tools/train.py", "from mine.data import x\n", ["tools/train.py"], {"PYTHONPATH": "/workspace/src"}),
-        ("tools/train.py", "import sys\nsys.path.append('.')\nfrom mine.data import x\n", ["train.py"], {}),
+        ("tools/train.py", "import sys\nsys.path.append('.')\nfrom mine.data import x\n", ["tools/train.py"], {}),
+        ("tools/train.py", "import sys\nsys.path.append('../src')\nfrom mine.data import x\n", ["train.py"], {}),
         ("tools/train.py", "import torch\n", ["train.py"], {}),
+        ("pkg/train.py", "import data\nfrom src import data\n", ["pkg/train.py"], {"PYTHONPATH": "/workspace"}),
+        ("pkg/train.py", "import data\nfrom pkg import data\n", ["-m", "pkg.train"], {}),
+        ("tools/train.py", "open('conf/a.yaml')\n", ["tools/train.py"], {}),
+        ("tools/train.py", "open('../conf/a.yaml')\n", ["train.py"], {}),
     ],
 )
 def test_a_script_is_started_where_its_imports_are_found(
     trainlaunch: Runs, tmp_path: Path, path: str, text: str, argv: list[str], env: dict[str, str]
 ) -> None:
     """Python looks in the script's own folder alone, and knows no package around it."""
-    for name in ("pyproject.toml", "src/mine/data.py", "src/data.py", "pkg/data.py", "pkg/sub/data.py", path):
+    for name in (
+        "pyproject.toml",
+        "src/mine/data.py",
+        "src/data.py",
+        "pkg/data.py",
+        "pkg/sub/data.py",
+        "conf/a.yaml",
+        path,
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x = 1\n")
     (tmp_path / path).write_text(text)
     folder = (tmp_path / path).parent
     assert trainlaunch("init", "train.py", "--write-to", "job.yaml", cwd=folder).returncode == 0
     job = read_job(folder / "job.yaml")
+    mounted = Path(job.mounts[0].source or "")
+    assert (
+        folder / mounted / str(job.working_dir).removeprefix("/workspace").lstrip("/") / argv[-1]
+    ).is_file() or argv[0] == "-m"
+    assert "conf" not in text or (folder / mounted / "conf/a.yaml").is_file()
     assert list(job.command or ())[1:] == argv
     assert job.env == env
     assert check_plan(make_plan(job)) is not None

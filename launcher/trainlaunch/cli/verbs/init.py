@@ -125,6 +125,7 @@ def _drafted(args: argparse.Namespace) -> str:
         gpus=args.gpus,
         source=source,
         program=program,
+        folder=facts.start.folder if facts and facts.start else "",
     )
     text = draft(asked, facts)
     _plan(text)
@@ -162,7 +163,7 @@ def _seen_from(folder: Path, script: Path, start: Start | None) -> tuple[str, st
     """Return the folder to mount, relative to the job file's, and what Python runs there: a file, or `-m MODULE`."""
     if start is not None:
         source = Path(os.path.relpath(start.root, folder.resolve())).as_posix()
-        file = script.resolve().relative_to(start.root).as_posix()
+        file = script.resolve().relative_to(start.root / start.folder).as_posix()
         return source, f"-m {start.module}" if start.module else file
     relative = Path(os.path.relpath(script, folder))
     if ".." not in relative.parts:

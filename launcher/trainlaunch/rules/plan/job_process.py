@@ -25,14 +25,14 @@ from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradiction
 from trainlaunch.script.script_facts import Option, ScriptOwner
 from trainlaunch.units import format_size, human_size
 
-_ENDS_A_PARSER = frozenset({"-h", "--help", "--version"})
+_ENDS_A_PARSER = frozenset({"-h", "--help", "--version", "--helpfull", "--flagfile"})  # or has its words elsewhere
 
 
 @plan_rule("TL215", Severity.ERROR)
 def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
     """The script's own parser would end it; its text is read where the job mounts it."""
     facts, words = script_facts(plan.job), arguments_of(plan.job)
-    if facts is None or words is None or not _ENDS_A_PARSER.isdisjoint(words):
+    if facts is None or words is None or not _ENDS_A_PARSER.isdisjoint(each.partition("=")[0] for each in words):
         return
     lacking = [each for each in facts.required if each.flag and not _given(each, words)]
     positional = [each for each in facts.required if not each.flag]
@@ -41,7 +41,7 @@ def required_argument_missing(plan: LaunchPlan) -> Iterator[Problem]:
     if lacking:
         names = ", ".join(f"{each.flag or each.dest} ({each.place})" for each in lacking)
         first = lacking[0]
-        typed = f"{first.flag} VALUE" if first.flag else first.dest.upper()
+        typed = f"{first.flag} VALUE" if first.flag else " or ".join(first.names) or first.dest.upper()
         yield Problem(
             f"the command gives no {names}, which the script requires",
             f"add {typed} to command",
@@ -96,7 +96,7 @@ def shm_owner_of_script(plan: LaunchPlan) -> Iterator[Problem]:
 def _counts(now: ShmOwner, law: OwnerLaw, made: ScriptOwner) -> bool:
     """Whether an entry of shm_extra holds what the script takes: of Ray's law the store itself.
 
-    A stated one may be less where the law is only a bound.
+    A size that is set may be less where the law is only a bound.
     """
     takes = made.number if made.name == RAY else law.size
     return now.size >= (takes or 0) or not (now.derivation or law.needed)

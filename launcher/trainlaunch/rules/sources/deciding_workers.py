@@ -47,8 +47,9 @@ class WorkersDecision(NamedTuple):
     """Who decides num_workers of one loader.
 
     `kind` is `plan` (it takes what trainlaunch plans), `option`, `variable`, `override`, `constant`, `library` (the
-    call leaves it to torch or a framework) or `unknown`. `name` is the option, variable or key, with its joining sign;
-    `place` a line of the script; `number` what it is now, None where that is unknown. `passed`: the job sets it.
+    call leaves it to torch or a framework) or `unknown`. `name` is the option, variable or key, with its joining
+    sign, or the keyword of a constant; `place` a line of the script; `number` what it is now, None where that is
+    unknown. `passed`: the job sets it.
     """
 
     kind: str
@@ -79,7 +80,7 @@ class WorkersDecision(NamedTuple):
 
     def _assignment(self, number: int) -> str:
         """Return a number of workers as it stands in a script, or in another file whose key nobody need know."""
-        return f"num_workers={number}" if ".py:" in self.place else str(number)
+        return f"{self.name or 'num_workers'}={number}" if ".py:" in self.place else str(number)
 
     def take_planned(self) -> str:
         """Return what to type so that the script takes the planned number; empty where it does."""
@@ -192,7 +193,7 @@ def _of_loader(job: JobSpec, loader: Loader) -> WorkersDecision:
             kind = "plan" if job.data_loader.inject == INJECTED else "library"
             return WorkersDecision(kind, INJECT if kind == "plan" else "", loader.place, 0)
         number = value.literal if isinstance(value.literal, int) else None
-        return WorkersDecision("constant", "", value.place or loader.place, number)
+        return WorkersDecision("constant", value.text, value.place or loader.place, number)
     return _of_command(job) or _of_variables(job) or WorkersDecision("unknown", "", loader.place)
 
 
