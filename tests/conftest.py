@@ -43,6 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write what the tests got over their golden files")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a long text by its beginning: a test's name goes between processes several times."""
+    return val[:60].encode("unicode_escape").decode() if isinstance(val, str) and len(val) > 120 else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Undo what a shell's background job and `nohup` let all programs ignore: what tests start must hear it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
