@@ -258,6 +258,7 @@ class Judge:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Ask who calls the functions, then judge each mutant by those tests."""
+        gc.unfreeze()  # else `swap` would not see what was frozen after the collection
         for mutant in self.mutants:
             importlib.import_module(".".join(mutant.module.with_suffix("").parts[1:]).removesuffix(".__init__"))
         items = {room: [item for item in session.items if f"tests/{room}/" in item.nodeid] for room in ROOMS}

@@ -6,6 +6,7 @@ reason printed.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -43,15 +44,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write what the tests got over their golden files")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a long text by its beginning: a test's name goes between processes several times."""
+    return val[:60].encode("unicode_escape").decode() if isinstance(val, str) and len(val) > 120 else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Undo what a shell's background job and `nohup` let all programs ignore: what tests start must hear it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # still ignored here, but a started program begins anew
         signal.signal(signal.SIGHUP, lambda *_: None)
+    gc.disable()  # until all tests are collected, which stay: searching them for garbage takes a sixth of that time
     config.pluginmanager.register(FolderTimes())
     config.pluginmanager.register(groups)
     sampling.pytest_configure(config)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of each later search for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

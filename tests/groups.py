@@ -1,16 +1,19 @@
 """Which tests share one of pytest-xdist's workers, and which run only where they are asked for.
 
-Those share a worker that share something made once for all of them.
-Every other test goes to whichever worker is free, so it may share nothing: its names, ports, folders, containers,
-networks and images are its own.
+Those share a worker that share something made once for all of them, and those of a file that needs no engine: what its
+fixtures made is made once. In a file with a test that needs one, which waits more than it computes, each test goes to
+whichever worker is free. It may share nothing: its names, ports, folders, containers, networks and images are its own.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadGroupScheduling
 
 TESTS = Path(__file__).parent
 # By folder or file; the longest that fits counts. Groups begin first, since they are the longest to run.
@@ -22,7 +25,6 @@ GROUPS = {
     "bench/test_launch_overhead.py": "installed",  # one installation of the wheel
     "cli/test_start.py": "installed",
     "installed": "installed",
-    "patterns": "patterns",  # all modules are parsed once, for all parts of the package
     "run/test_gpu_holds.py": "GPUs",  # the machine's, which all runs of trainlaunch share
     "run/podman": "podman",  # one Podman service with a storage of its own
     "slurm": "slurm",  # a Slurm of one node
@@ -31,15 +33,32 @@ GROUPS = {
 ONLY_ASKED_FOR = ("libraries", "long")
 
 
+class Scheduling(LoadGroupScheduling):  # type: ignore[misc]
+    """Deals out groups and files whole. One message a test, and a queue of thousands, cost more than most tests do."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        scope: str = super()._split_scope(nodeid)
+        file = nodeid.partition("::")[0]
+        return file if scope == nodeid and not _asks_for_an_engine(TESTS.parent / file) else scope
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    """Replace the scheduler of `--dist=loadgroup`."""
+    return Scheduling(config, log)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that share a worker, which only pytest-xdist looks at, and leave out what only `-m` asks for."""
+    """Mark the tests that share a worker, and leave out what only `-m` asks for; groups and large files come first."""
     left_out = {mark for mark in ONLY_ASKED_FOR if mark not in config.getoption("markexpr")}
     config.hook.pytest_deselected(items=[item for item in items if left_out & _marks(item)])
     items[:] = [item for item in items if not left_out & _marks(item)]
     for item in items:
         if (group := _group_of(item.path)) is not None:
             item.add_marker(pytest.mark.xdist_group(group))
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: (_group_of(item.path) is None, -sizes[item.path]))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -53,6 +72,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def _group_of(path: Path) -> str | None:
     place = path.relative_to(TESTS)
     return next((GROUPS[each.as_posix()] for each in (place, *place.parents) if each.as_posix() in GROUPS), None)
+
+
+@cache
+def _asks_for_an_engine(path: Path) -> bool:
+    return "mark.docker" in path.read_text(encoding="utf-8")
 
 
 def _marks(item: pytest.Item) -> set[str]:

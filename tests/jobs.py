@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.rules import check_plan, plan_job
+
+from tests import plain_yaml
 
 MINIMAL: dict[str, Any] = {"name": "digits", "image": "trainer:1", "command": ["python", "train.py"]}
 
@@ -19,7 +20,7 @@ def write_job(folder: Path, **fields: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     merged = {key: value for key, value in {**MINIMAL, **fields}.items() if value is not None}
     path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(merged, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    path.write_text(plain_yaml.dump(merged, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return path
 
 
@@ -35,7 +36,7 @@ def plan_with(folder: Path, target: str = "docker", **fields: Any) -> LaunchPlan
 
 def plan_under(folder: Path, policy: dict[str, Any], *sets: str, target: str = "docker", **fields: Any) -> LaunchPlan:
     """Return the plan of such a file under a policy."""
-    (folder / "trainlaunch-policy.yaml").write_text(yaml.safe_dump(policy, sort_keys=False))
+    (folder / "trainlaunch-policy.yaml").write_text(plain_yaml.dump(policy, sort_keys=False))
     return plan_job(read_job(write_job(folder, **fields), target=target, sets=sets))
 
 

@@ -5,6 +5,7 @@ Both are called alike, `run("plan", "job.yaml", cwd=folder)`, and both return wh
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import os
@@ -22,6 +23,8 @@ from trainlaunch.cli.main import main
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_WITH_A_PROCESS = {"cwd", "env", "input", "timeout"}  # keywords of `subprocess.run` that mean the same in here
 TIMEOUT = 120  # seconds
+# Nothing of argparse is translated, and to look for that takes half of what a small verb does.
+vars(argparse)["_"] = str
 
 
 class Runs(Protocol):
@@ -54,7 +57,7 @@ def run_here(*args: str, **kw: Any) -> subprocess.CompletedProcess[str]:
     if not kw.keys() <= SHARED_WITH_A_PROCESS or any(name.startswith("PYTHON") for name in env):
         return run_started(*args, **kw)
     out, err = _Stream(), _Stream()
-    with _place(kw.get("cwd"), env), _streams(kw.get("input", ""), out, err):
+    with placed(kw.get("cwd"), env), _streams(kw.get("input", ""), out, err):
         try:
             code = main(args)
         except SystemExit as ended:  # argparse ends the program after --help and --version
@@ -85,7 +88,8 @@ class _Stream(io.TextIOWrapper):
 
 
 @contextlib.contextmanager
-def _place(folder: Path | str | None, variables: Mapping[str, str]) -> Iterator[None]:
+def placed(folder: Path | str | None, variables: Mapping[str, str]) -> Iterator[None]:
+    """Let this process have a folder and further variables."""
     before = Path.cwd()
     with mock.patch.dict(os.environ, variables):
         os.chdir(folder or before)

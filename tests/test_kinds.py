@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from trainlaunch.kinds import KINDS, PARTS, Kind, objects, workloads
 from trainlaunch.plan.target_names import MAX_NAME_LENGTH, longest_cluster_name
 from trainlaunch.render import render
 
+from tests import plain_yaml
 from tests.conftest import ROOT
 from tests.jobs import plan_with, write_job
 
@@ -84,7 +84,7 @@ def test_a_new_kind_plans_and_renders(tmp_path: Path) -> None:
     several = {"nnodes": 2, "nproc_per_node": 1}
     job = write_job(tmp_path, resources=LIMITS, kubernetes={"kind": "fakejob"}, torchrun=several)
     text, known = with_fake(job)
-    manifest = yaml.safe_load(text)
+    manifest = plain_yaml.load(text)
     container = manifest["spec"]["template"]["spec"]["containers"][0]
     env = {each["name"]: each.get("value") for each in container["env"]}
     assert (manifest["kind"], container["name"]) == ("FakeJob", "fake")
@@ -102,7 +102,7 @@ def test_a_new_kind_says_what_it_cannot_do(tmp_path: Path) -> None:
 def test_a_record_says_what_the_manifest_has(kind: Kind, tmp_path: Path) -> None:
     """Kind, apiVersion, parts, and the way to a pod's container."""
     plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, kubernetes={"kind": kind.word})
-    *parts, main = yaml.safe_load_all(render(plan))
+    *parts, main = plain_yaml.load_all(render(plan))
     assert (main["kind"], main["apiVersion"]) == (kind.name, kind.api_version)
     assert [each["kind"] for each in parts] == [each.name for each in kind.parts]
     found = []

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from trainlaunch.committed.check_renderings import find_renderings
 from trainlaunch.errors import UsageError
 
+from tests import plain_yaml
 from tests.conftest import ROOT, Runs
 from tests.jobs import write_job
 
@@ -48,7 +48,7 @@ def _render(trainlaunch: Runs, job: Path, folder: Path, *options: str) -> None:
 
 def _change_job(folder: Path, **fields: object) -> None:
     path = folder / "jobs" / "job.yaml"
-    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **fields}, sort_keys=False))
+    path.write_text(plain_yaml.dump({**plain_yaml.load(path.read_text()), **fields}, sort_keys=False))
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:

@@ -11,6 +11,7 @@ import pytest
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.run import host_check
 
+from tests import plain_yaml
 from tests.conftest import Runs
 from tests.diagnose.corpus import rows
 from tests.jobs import write_job
@@ -105,10 +106,9 @@ def test_a_job_that_ended_well_is_told_so(trainlaunch: Runs, tmp_path: Path) -> 
 @pytest.mark.parametrize("as_yaml", [False, True])
 def test_a_pods_own_volumes_tell_shm_from_disk(words: str, cause: str, as_yaml: bool, doctor: Any) -> None:
     """By where a volume is mounted, whatever its name, and by its medium."""
-    import yaml
 
     pod = {**POD, "status": {**POD["status"], "message": words}}
-    returned, found = doctor(None, yaml.safe_dump({"kind": "List", "items": [pod]}) if as_yaml else pod)
+    returned, found = doctor(None, plain_yaml.dump({"kind": "List", "items": [pod]}) if as_yaml else pod)
     assert (returned, found[0]["symptom"]) == (0, "evicted")
     assert cause in found[0]["cause"]
 

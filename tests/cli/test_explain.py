@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from trainlaunch.rules import RETIRED
 
 from tests.conftest import ROOT, Runs
 from tests.runners import run_process
+from tests.shell_text import run_text
 
 PRINTED = {
     code
@@ -151,38 +151,11 @@ def test_a_job_file_of_an_explanation_plans_as_it_says(
         assert done.returncode == 0, done.stderr
 
 
-def words_of(line: str) -> list[str]:
-    """Return the words of a line that a shell hands on as they stand to trainlaunch; none of another line."""
-    outside = re.sub(r"'[^']*'", "", line)
-    return [] if re.search(r"[$`|&;<>*?#\"\\]", outside) or not line.startswith("trainlaunch ") else shlex.split(line)
-
-
-@pytest.fixture
-def run_lines(run_sh: Callable[[str, Path], str], trainlaunch: Runs) -> Callable[[str, Path], str]:
-    """Run a text as a shell does, which is asked only for those lines that need one."""
-
-    def run(text: str, folder: Path) -> str:
-        if re.search(r"<<|\\\n|\bcd ", text):  # lines that belong together
-            return run_sh(text, folder)
-        printed = ""
-        for line in text.splitlines():
-            if words := words_of(line):
-                done = trainlaunch(*words[1:], cwd=folder, env={"NO_COLOR": "1"})
-                printed += done.stdout + done.stderr
-            else:
-                printed += run_sh(line, folder)
-        return printed
-
-    return run
-
-
 @of_kind("sh")
-def test_a_command_of_an_explanation_does_as_it_says(
-    run_lines: Callable[[str, Path], str], tmp_path: Path, code: str, part: str, body: str
-) -> None:
+def test_a_command_of_an_explanation_does_as_it_says(tmp_path: Path, code: str, part: str, body: str) -> None:
     """The example's last command gets the code; what to write instead does not."""
     (tmp_path / "job.yaml").write_text(job_text(""))
-    printed = run_lines(body, tmp_path)
+    printed = run_text(body, tmp_path, {"NO_COLOR": "1"}, stderr=True)
     assert "Traceback" not in printed
     if part == "Example":
         assert f"error[{code}]" in printed or f"warning[{code}]" in printed

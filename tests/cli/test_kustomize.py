@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests import plain_yaml
 from tests.conftest import Runs
 from tests.jobs import write_job
 
@@ -39,7 +39,7 @@ def built(folder: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         pytest.skip("kubectl is not on PATH, so Kustomize can't be asked")
     assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
+    return list(plain_yaml.load_all(done.stdout))
 
 
 def test_kustomize_builds_what_was_rendered(base: Path) -> None:
@@ -47,7 +47,7 @@ def test_kustomize_builds_what_was_rendered(base: Path) -> None:
     rendered = [
         document
         for name in ("alone", "together")
-        for document in yaml.safe_load_all((base / f"{name}.kubernetes.yaml").read_text())
+        for document in plain_yaml.load_all((base / f"{name}.kubernetes.yaml").read_text())
     ]
     assert [each["kind"] for each in rendered] == ["Job", "Service", "Job"]
     made = built(base)
@@ -68,7 +68,7 @@ def test_rendering_again_changes_nothing(trainlaunch: Runs, base: Path, tmp_path
     before = (base / "kustomization.yaml").read_bytes()
     assert render(trainlaunch, tmp_path / "a" / "job.yaml", base).returncode == 0
     assert (base / "kustomization.yaml").read_bytes() == before
-    resources = yaml.safe_load(before)["resources"]
+    resources = plain_yaml.load(before)["resources"]
     assert resources == ["alone.kubernetes.yaml", "together.kubernetes.yaml"]
 
 
@@ -122,7 +122,7 @@ def test_many_jobs_are_one_base(trainlaunch: Runs, tmp_path: Path) -> None:
         write_job(tmp_path / "jobs" / name, name=name, **LIMITS)
     done = trainlaunch("render", "jobs", "--layout", "kustomize", "--write-to", "base", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    listed = yaml.safe_load((tmp_path / "base" / "kustomization.yaml").read_text())["resources"]
+    listed = plain_yaml.load((tmp_path / "base" / "kustomization.yaml").read_text())["resources"]
     assert listed == ["first.kubernetes.yaml", "second.kubernetes.yaml"]
     assert trainlaunch("check", "base", cwd=tmp_path).returncode == 0
     write_job(tmp_path / "jobs" / "third", name="third", **LIMITS)
@@ -135,7 +135,7 @@ def test_many_jobs_are_one_base(trainlaunch: Runs, tmp_path: Path) -> None:
 def overlay(folder: Path, **fields: Any) -> None:
     """Write an overlay of the base beside it."""
     folder.mkdir()
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump({"resources": ["../base"], **fields}))
+    (folder / "kustomization.yaml").write_text(plain_yaml.dump({"resources": ["../base"], **fields}))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_what_an_overlay_changed_after_the_proof_is_said(
 ) -> None:
     """What kubectl's own Kustomize builds, compared with the renderings that it was built of."""
     overlay(base.parent / "prod", **fields)
-    documents = yaml.safe_dump_all(built(base.parent / "prod"))
+    documents = plain_yaml.dump_all(built(base.parent / "prod"))
     done = trainlaunch("check", "-", "base", cwd=base.parent, input=documents)
     assert (done.returncode, [each for each in says if each not in done.stderr]) == (code, []), done.stderr
     assert ("TL159" in done.stderr) == bool(says)

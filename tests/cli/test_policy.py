@@ -9,8 +9,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import plain_yaml
 from tests.conftest import Runs
 from tests.jobs import write_job
 
@@ -28,7 +28,7 @@ POLICY = {
 
 def write_policy(path: Path, **changes: object) -> Path:
     """Write POLICY with changes."""
-    path.write_text(yaml.safe_dump({**POLICY, **changes}, sort_keys=False))
+    path.write_text(plain_yaml.dump({**POLICY, **changes}, sort_keys=False))
     return path
 
 

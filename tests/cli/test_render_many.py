@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from trainlaunch.committed.job_files import find_jobs
 
+from tests import plain_yaml
 from tests.conftest import ROOT, Runs
 from tests.jobs import MINIMAL
 
@@ -20,7 +20,7 @@ POD: dict[str, Any] = {"resources": {"cpus": 1, "memory": "1Gi"}}
 def write(path: Path, **fields: Any) -> Path:
     """Write a job file of that name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump({**MINIMAL, "name": path.stem, **fields}, sort_keys=False))
+    path.write_text(plain_yaml.dump({**MINIMAL, "name": path.stem, **fields}, sort_keys=False))
     return path
 
 
@@ -29,7 +29,7 @@ def repo(tmp_path: Path) -> Path:
     """Return a repository with a policy that says where renderings belong, and three jobs."""
     (tmp_path / ".git").mkdir()
     layout = {"path": "deploy/{target}/{name}.yaml", "targets": ["compose", "kubernetes"]}
-    (tmp_path / "trainlaunch-policy.yaml").write_text(yaml.safe_dump({"render": layout}))
+    (tmp_path / "trainlaunch-policy.yaml").write_text(plain_yaml.dump({"render": layout}))
     for name in ("aa", "bb"):
         write(tmp_path / "jobs" / f"{name}.yaml", **POD)
     write(tmp_path / "jobs" / "deep" / "cc.yml", **POD)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from trainlaunch.container import name_hash
 from trainlaunch.container.kubernetes import kubernetes_name
 from trainlaunch.kinds import KINDS, Kind
@@ -21,6 +20,7 @@ from trainlaunch.render import render
 from trainlaunch.rules import plan_job
 from trainlaunch.templating.environment import template_text
 
+from tests import plain_yaml
 from tests.jobs import write_job
 from tests.render.kinds import CASES, FILES, kind_plan
 from tests.sampling import diagonals
@@ -108,7 +108,7 @@ def immutable(plan: LaunchPlan, kind: Kind) -> str:
     """
     name = kubernetes_name(plan)
     text = render(plan).replace(name, "NAME")
-    *parts, main = yaml.safe_load_all(text)
+    *parts, main = plain_yaml.load_all(text)
     held = [[_at(main, path) for path in kind.immutable], [each.get("spec") for each in parts]]
     return json.dumps(held, sort_keys=True)
 
@@ -177,7 +177,7 @@ def turned(text: str) -> str:
             return {key: back(item) for key, item in reversed(value.items())}
         return [back(each) for each in value] if isinstance(value, list) else value
 
-    documents = (yaml.safe_dump(back(each), sort_keys=False) for each in yaml.safe_load_all(text))
+    documents = (plain_yaml.dump(back(each), sort_keys=False) for each in plain_yaml.load_all(text))
     return "---\n# a comment\n".join(documents) + "# the end\n"
 
 

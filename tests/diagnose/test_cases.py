@@ -52,7 +52,7 @@ def answered_wrong(put: Callable[[str], str]) -> list[tuple[str, list[str]]]:
     return wrong
 
 
-@pytest.mark.parametrize("dress", ["plain", "docker file"])
+@pytest.mark.parametrize("dress", ["plain", pytest.param("docker file", marks=pytest.mark.long)])
 def test_an_end_is_told_by_its_own_words_or_not_at_all(dress: str) -> None:
     """What was quoted, caught, warned of, or printed as help names nothing certain."""
     assert answered_wrong(lambda log: dressed(log, dress)) == []

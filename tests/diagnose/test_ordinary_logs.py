@@ -1,4 +1,4 @@
-"""Five megabytes of what programs print while all is well name nothing."""
+"""Megabytes of what programs print while all is well name nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMS = [
     for line in (Path(__file__).parent / "ordinary.txt").read_text(encoding="utf-8").splitlines()
     if not line.startswith("# ")
 ]
-LEAST_BYTES = 5 << 20
+MEGABYTES = [1, pytest.param(5, marks=pytest.mark.long)]
 CAUSE = "RuntimeError: received 0 items of ancdata\n"
 
 
@@ -61,9 +61,10 @@ def test_no_ordinary_line_alone_names_anything() -> None:
     assert named == []
 
 
-def test_five_megabytes_of_ordinary_lines_name_nothing() -> None:
+@pytest.mark.parametrize("megabytes", MEGABYTES)
+def test_megabytes_of_ordinary_lines_name_nothing(megabytes: int) -> None:
     """As programs print them."""
-    facts = scanned("plain", LEAST_BYTES)
+    facts = scanned("plain", megabytes << 20)
     for code in (None, 0):
         assert all_causes(Evidence(code, scanned=facts)) == ()
 
@@ -71,12 +72,13 @@ def test_five_megabytes_of_ordinary_lines_name_nothing() -> None:
 @pytest.mark.parametrize("dress", [each for each in DRESSES if each != "plain"])
 def test_ordinary_lines_name_nothing_through_what_others_put_around_them(dress: str) -> None:
     """Engines, clusters, launchers and terminals."""
-    facts = scanned(dress, LEAST_BYTES // 16)
+    facts = scanned(dress, 5 << 16)
     for code in (None, 0):
         assert all_causes(Evidence(code, scanned=facts)) == ()
 
 
-def test_a_cause_among_five_megabytes_of_ordinary_lines_is_named() -> None:
+@pytest.mark.parametrize("megabytes", MEGABYTES)
+def test_a_cause_among_megabytes_of_ordinary_lines_is_named(megabytes: int) -> None:
     """So that silence above means something."""
-    facts = scanned("plain", LEAST_BYTES, CAUSE)
+    facts = scanned("plain", megabytes << 20, CAUSE)
     assert [each.symptom for each in all_causes(Evidence(1, scanned=facts))][:1] == ["fd-limit"]

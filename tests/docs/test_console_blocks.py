@@ -6,12 +6,12 @@ A block has lines `$ COMMAND`, each followed by what it prints on stdout (write 
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.shell_text import run_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -19,31 +19,17 @@ BLOCK = re.compile(r"^```console\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [(page, match["body"]) for page in PAGES for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
 
 
-def printed(body: str, bin_folder: Path) -> str:
+def printed(body: str) -> str:
     """Return the block as its commands print it now."""
     commands = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
-    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "NO_COLOR": "1", "COLUMNS": "100"}
-    parts = []
-    for command in commands:
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=ROOT,
-            env=environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            check=False,
-            timeout=60,
-        )
-        parts.append(f"$ {command}\n{done.stdout}")
-    return "".join(parts)
+    environment = {"NO_COLOR": "1", "COLUMNS": "100"}
+    return "".join(f"$ {each}\n{run_text(each, ROOT, environment, stderr=False)}" for each in commands)
 
 
 @pytest.mark.parametrize(("page", "body"), BLOCKS, ids=[f"{page.name}-{n}" for n, (page, _) in enumerate(BLOCKS)])
-def test_a_console_block_is_what_its_commands_print(
-    page: Path, body: str, bin_folder: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_console_block_is_what_its_commands_print(page: Path, body: str, request: pytest.FixtureRequest) -> None:
     """The text in the page equals the output, byte for byte."""
-    now = printed(body, bin_folder)
+    now = printed(body)
     if request.config.getoption("--update-goldens"):
         page.write_text(page.read_text(encoding="utf-8").replace(body, now), encoding="utf-8")
         return

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 FENCED = re.compile(r"^( *)(```+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
@@ -45,15 +43,12 @@ def ours(page: Path) -> bool:
     return not any(part.startswith(".") or part == "build" for part in inside)
 
 
-LINKING = [
-    page for page in sorted(ROOT.rglob("*.md")) if ours(page) and LINK.search(prose(page.read_text(encoding="utf-8")))
-]
-
-
-@pytest.mark.parametrize("page", LINKING, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_relative_links_lead_somewhere(page: Path) -> None:
+def test_relative_links_lead_somewhere() -> None:
     """A renamed page or heading takes its links along."""
-    assert broken(page) == []
+    pages = [page for page in sorted(ROOT.rglob("*.md")) if ours(page)]
+    links = {page.relative_to(ROOT).as_posix(): broken(page) for page in pages}
+    assert len(links) > 20
+    assert {page: lead_nowhere for page, lead_nowhere in links.items() if lead_nowhere} == {}
 
 
 def test_a_link_to_a_missing_file_or_heading_is_found(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.policy import policies_in
 from trainlaunch.policy.admission import ENFORCE, LABEL, admission_documents
 from trainlaunch.render import render
 
+from tests import plain_yaml
 from tests.jobs import plan_with
 from tests.kubernetes.contract.things import ask, talking
 from tests.kubernetes.contract.user import Place
@@ -101,7 +101,7 @@ def asked(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
     """Return a client and a namespace under a policy, with a pod and a Job that it lets pass and a Job from before."""
     folder = tmp_path_factory.mktemp("policy")
     (folder / ".git").mkdir()
-    (folder / "trainlaunch-policy.yaml").write_text(yaml.safe_dump(ASKS))
+    (folder / "trainlaunch-policy.yaml").write_text(plain_yaml.dump(ASKS))
     old = changed("metadata.name", "old", changed(f"spec.template.{SHM}", {}, own_job(suspend=True)))
     with enforcing(place, policies_in(folder), [old]) as (api, name):
         for each in (plain(gpu_pod()), own_job(activeDeadlineSeconds=3600)):
@@ -189,7 +189,7 @@ def test_the_server_lets_good_pods_pass(enforced: tuple[Any, str], name: str) ->
 def test_the_server_lets_our_own_rendering_pass(enforced: tuple[Any, str], tmp_path: Path) -> None:
     """The Job itself, as `kubectl apply` would bring it."""
     plan = plan_with(tmp_path, "kubernetes", resources={"cpus": 1, "memory": "1Gi", "gpus": 1})
-    (made,) = yaml.safe_load_all(render(plan))
+    (made,) = plain_yaml.load_all(render(plan))
     assert answer(*enforced, made) == ""
     del made["spec"]["template"]["spec"]["volumes"][0]["emptyDir"]["sizeLimit"]
     assert "needs a sizeLimit above 0" in answer(*enforced, made)

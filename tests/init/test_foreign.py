@@ -17,6 +17,7 @@ from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
 
+from tests import plain_yaml
 from tests.init.meaning import compared, drafted, meaning, taken, workloads
 
 # Fields in which the job says more than the text, which leaves them to the tool.
@@ -129,11 +130,10 @@ def written(text: str, name: str) -> str:
 
 def _as_pod(text: str) -> str:
     """Return a Job's text as that of a bare pod: the template's spec is its own."""
-    import yaml
 
-    document = yaml.safe_load(text)
+    document = plain_yaml.load(text)
     document["spec"] = document["spec"]["template"]["spec"]
-    return yaml.safe_dump(document)
+    return plain_yaml.dump(document)
 
 
 @pytest.mark.parametrize(("name", "text"), [each[1:] for each in TEXTS], ids=[each[0] for each in TEXTS])

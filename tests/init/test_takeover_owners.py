@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 from trainlaunch.init.takeover import take_over
+
+from tests import plain_yaml
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,6 @@ def test_an_owner_is_named_where_its_law_can_be_told(
 ) -> None:
     """Ray's store follows a memory limit, and fits into a size that is stated."""
     text = f"docker run {line}\n".encode()
-    job = yaml.safe_load(take_over(text, "-", pick=None, folder=tmp_path).text)
+    job = plain_yaml.load(take_over(text, "-", pick=None, folder=tmp_path).text)
     named = [each["name"] for each in job["shm_extra"]] if "shm_extra" in job else None
     assert (named, job.get("data_loader")) == (owners, loader)

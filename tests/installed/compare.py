@@ -16,18 +16,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 Rendered = dict[str, list[object]]
 
 
-def renderings() -> Rendered:
-    """Return exit code, text and messages of each `render`, by its arguments, from the launcher on `sys.path`."""
+def renderings(step: int) -> Rendered:
+    """Return exit code, text and messages of each STEPth `render`, by its arguments, of the launcher on `sys.path`."""
     from trainlaunch.cli.main import main
 
     found: Rendered = {}
-    for arguments in cases():
+    for arguments in islice(cases(), 0, None, step):
         out, messages = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(messages):
             code = main(["render", *arguments])
@@ -46,16 +47,19 @@ def cases() -> Iterator[list[str]]:
             yield from ([str(job), "--target", target, *kind] for kind in of_kind)
 
 
-def start(python: str, *options: str, empty: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+def start(step: int, *python: str, empty: str, environment: dict[str, str]) -> subprocess.Popen[str]:
     """Start this file in another Python; it prints its renderings as JSON."""
-    return subprocess.Popen([python, *options, __file__], cwd=empty, env=environment, stdout=subprocess.PIPE, text=True)
+    argv = [*python, __file__, str(step)]
+    return subprocess.Popen(argv, cwd=empty, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-def differences(python: str) -> list[str]:
-    """Return a line for each rendering by `python`'s installed package that differs from this checkout's."""
+def differences(python: str, step: int = 1) -> list[str]:
+    """Return a line for each STEPth rendering by `python`'s installed package that differs from this checkout's."""
     with tempfile.TemporaryDirectory() as empty:
-        ours = start(sys.executable, empty=empty, environment={**os.environ, "PYTHONPATH": str(ROOT / "launcher")})
-        theirs = start(python, "-I", empty=empty, environment=dict(os.environ))
+        ours = start(
+            step, sys.executable, empty=empty, environment={**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
+        )
+        theirs = start(step, python, "-I", empty=empty, environment=dict(os.environ))
         made = [json.loads(each.communicate()[0] or "null") for each in (ours, theirs)]
     if ours.returncode or theirs.returncode:
         return ["one of the two ended early"]
@@ -70,10 +74,10 @@ def differences(python: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if not sys.argv[1].isdecimal():
         lines = differences(sys.argv[1])
         raise SystemExit("\n".join(lines) if lines else 0)
-    texts = renderings()
+    texts = renderings(int(sys.argv[1]))
     import trainlaunch
 
     print(json.dumps([texts, "jinja2" in sys.modules, trainlaunch.__file__]))

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from trainlaunch.cli.arguments.measuring import keep_probe, keep_tune
 from trainlaunch.committed.lock_writer import ImageFacts, known_facts, lock_text
 from trainlaunch.container.container import container_of
@@ -24,6 +23,7 @@ from trainlaunch.targets import text_targets
 from trainlaunch.verify import verified
 from trainlaunch.yamltree.text_file import MAX_BYTES
 
+from tests import plain_yaml
 from tests.conftest import ROOT, Runs
 from tests.jobs import codes_of, write_job
 
@@ -205,7 +205,7 @@ def test_the_page_shows_what_lock_writes() -> None:
     block = page.split("```yaml\n")[1].split("```")[0]
     facts = {
         name: ImageFacts(each["digest"], tuple(each["entrypoint"]), each["python"], each["torch"])
-        for name, each in yaml.safe_load(block)["images"].items()
+        for name, each in plain_yaml.load(block)["images"].items()
     }
     assert lock_text(Path("job.yaml"), facts) == block
 

@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trainlaunch.errors import JobFileRejected
@@ -17,6 +16,7 @@ from trainlaunch.policy import read_job, stated_images
 from trainlaunch.policy.find_policies import FILE_NAME
 from trainlaunch.units import format_duration
 
+from tests import plain_yaml
 from tests.jobs import write_job
 
 PAIRS = {"command": ["python", "x.py"], "script": "python x.py\n"}
@@ -26,7 +26,7 @@ def write_policy(folder: Path, name: str = FILE_NAME, **fields: Any) -> Path:
     """Write a policy and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
-    path.write_text(yaml.safe_dump(fields, sort_keys=False), encoding="utf-8")
+    path.write_text(plain_yaml.dump(fields, sort_keys=False), encoding="utf-8")
     return path
 
 

@@ -17,6 +17,7 @@ from trainlaunch.policy import read_job, stated_images
 from trainlaunch.policy.policy_file import read_policy
 from trainlaunch.policy.policy_precedence import strictest
 
+from tests import plain_yaml
 from tests.job.test_policy import write_policy
 from tests.jobs import write_job
 
@@ -267,9 +268,8 @@ FILES = st.fixed_dictionaries(
 
 def policy_of(fields: dict[str, Any], name: str) -> Policy:
     """Return what one file asks."""
-    import yaml
 
-    file, wrong = read_policy(yaml.safe_dump(fields), name)
+    file, wrong = read_policy(plain_yaml.dump(fields), name)
     assert not wrong
     assert file is not None
     return file.asked

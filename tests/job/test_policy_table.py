@@ -10,11 +10,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 from trainlaunch.job.fields.table import JOB
 from trainlaunch.policy.fields import DEFAULTS
 from trainlaunch.policy.policy_reference import policy_markdown, policy_schema
 
+from tests import plain_yaml
 from tests.conftest import ROOT, Runs
 
 PAGE, FIELDS = ROOT / "docs/policy.md", ROOT / "docs/policy-fields.md"
@@ -47,7 +47,7 @@ def test_defaults_take_every_field_but_two() -> None:
 def test_the_example_of_the_page_is_a_policy(trainlaunch: Runs, tmp_path: Path) -> None:
     """An editor shows no error in it, and a job that follows it plans."""
     example = EXAMPLE.findall(PAGE.read_text(encoding="utf-8"))[0]
-    assert complaints(yaml.safe_load(example)) == []
+    assert complaints(plain_yaml.load(example)) == []
     (tmp_path / "trainlaunch-policy.yaml").write_text(example)
     (tmp_path / "job.yaml").write_text(
         f"name: job\nimage: pytorch/pytorch@sha256:{'0' * 64}\ncommand: [python, train.py]\n"
@@ -78,7 +78,7 @@ def test_the_example_of_the_page_is_a_policy(trainlaunch: Runs, tmp_path: Path) 
 def test_the_schema_refuses_what_the_reader_refuses(trainlaunch: Runs, tmp_path: Path, policy: dict[str, Any]) -> None:
     """An editor and a start agree."""
     assert complaints(policy)
-    (tmp_path / "trainlaunch-policy.yaml").write_text(yaml.safe_dump(policy))
+    (tmp_path / "trainlaunch-policy.yaml").write_text(plain_yaml.dump(policy))
     (tmp_path / "job.yaml").write_text("name: job\nimage: trainer:1\ncommand: [python, train.py]\n")
     done = trainlaunch("plan", "job.yaml", cwd=tmp_path)
     assert done.returncode == 1

@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trainlaunch.errors import JobFileRejected
@@ -20,6 +19,7 @@ from trainlaunch.job.fields.table import rows
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.policy import read_job
 
+from tests import plain_yaml
 from tests.sampling import examples
 
 VALID = [path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "valid").glob("*.yaml"))]
@@ -83,7 +83,7 @@ def test_any_punctuation_is_answered(text: str, target: str | None) -> None:
 @given(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=6), TARGETS)
 def test_any_tree_of_known_names_is_answered(tree: dict[str, Any], target: str | None) -> None:
     """Known names with values of any shape, in any place, never crash the reader."""
-    answered(yaml.safe_dump({"name": "job", "image": "trainer:1", **tree}, allow_unicode=True), target)
+    answered(plain_yaml.dump({"name": "job", "image": "trainer:1", **tree}, allow_unicode=True), target)
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -10,7 +10,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.fields.reference import json_schema, reference_markdown
@@ -20,6 +19,7 @@ from trainlaunch.job.spec import Gpus
 from trainlaunch.job.values.value_reader import ValueReader
 from trainlaunch.yamltree.strict import ScalarNode, parse_yaml
 
+from tests import plain_yaml
 from tests.job.test_valid_jobs import FILES as VALID
 
 ROOT = Path(__file__).parents[2]
@@ -208,7 +208,7 @@ def wrong_by_name(path: Path) -> bool:
 
 def as_json(path: Path) -> Any:
     """Return a job file as an editor sees it."""
-    return json.loads(json.dumps(yaml.safe_load(path.read_text(encoding="utf-8"))))
+    return json.loads(json.dumps(plain_yaml.load(path.read_text(encoding="utf-8"))))
 
 
 def complaints(document: Any) -> list[str]:
@@ -264,7 +264,7 @@ def test_the_schema_asks_for_what_a_job_needs(tmp_path: Path, changed: dict[str,
     """A missing image or command, and both command and script, are errors in the editor as they are of read_job."""
     document = {key: value for key, value in (SMALL | changed).items() if value is not None}
     path = tmp_path / "job.yaml"
-    path.write_text(yaml.safe_dump(document))
+    path.write_text(plain_yaml.dump(document))
     try:
         read_job(path, target="docker")
     except JobFileRejected:

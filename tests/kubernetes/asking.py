@@ -8,9 +8,9 @@ import urllib.request
 from typing import Any
 
 import pytest
-import yaml
 from kubernetes import client as official
 
+from tests import plain_yaml
 from tests.kubernetes.kinds import RESOURCES
 from tests.kubernetes.logs import LogOptions
 from tests.kubernetes.server import FakeCluster
@@ -52,7 +52,7 @@ def apply(fake: FakeCluster, text: str) -> None:
         each.kind: f"/api{'s' * bool(each.group)}/{each.api_version}/namespaces/team/{each.plural}"
         for each in RESOURCES
     }
-    for document in filter(None, yaml.safe_load_all(text)):
+    for document in filter(None, plain_yaml.load_all(text)):
         key = {"Authorization": f"Bearer {fake.token}"}
         body = json.dumps(document).encode()
         asked = urllib.request.Request(f"{fake.url}{paths[document['kind']]}", body, key)  # noqa: S310 - our own server

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import plain_yaml
 from tests.kubernetes.contract.things import ask, talking
 from tests.kubernetes.contract.user import Place
 
@@ -44,7 +44,7 @@ def real_place(folder: Path) -> Iterator[Place]:
 def _own_context(folder: Path, namespace: str) -> str:
     """Return a KUBECONFIG whose first file adds a context for our namespace to the given one."""
     given = Path(os.environ[KUBECONFIG]).absolute()
-    config = yaml.safe_load(given.read_text())
+    config = plain_yaml.load(given.read_text())
     context = next(each["context"] for each in config["contexts"] if each["name"] == config["current-context"])
     ours = {
         "apiVersion": "v1",
@@ -55,5 +55,5 @@ def _own_context(folder: Path, namespace: str) -> str:
         "users": [],
     }
     path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(ours))
+    path.write_text(plain_yaml.dump(ours))
     return f"{path}{os.pathsep}{given}"

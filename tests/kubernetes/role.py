@@ -8,8 +8,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests import plain_yaml
 from tests.conftest import ROOT
 from tests.kubernetes.contract.things import ask, talking
 from tests.kubernetes.contract.user import Place
@@ -21,7 +20,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 def documented_role() -> dict[str, Any]:
     """Return the Role of the page, which has one."""
     (text,) = re.findall(r"```yaml\n(.*?kind: Role\n.*?)```", PAGE.read_text(), re.S)
-    role: dict[str, Any] = yaml.safe_load(text)
+    role: dict[str, Any] = plain_yaml.load(text)
     return role
 
 
@@ -56,11 +55,11 @@ def with_role_alone(place: Place, folder: Path) -> Place:
 def _kubeconfig(place: Place, folder: Path, user: str, token: str) -> str:
     """Return a KUBECONFIG whose first file has a context of that user on the place's own cluster."""
     files = place.kubeconfig.split(os.pathsep)
-    known = [yaml.safe_load(Path(each).read_text()) for each in files]
+    known = [plain_yaml.load(Path(each).read_text()) for each in files]
     context = next(each["context"] for config in known for each in config.get("contexts") or ())
     path = folder / f"{user}.yaml"
     path.write_text(
-        yaml.safe_dump(
+        plain_yaml.dump(
             {
                 "apiVersion": "v1",
                 "kind": "Config",

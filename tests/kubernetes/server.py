@@ -19,8 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import yaml
-
+from tests import plain_yaml
 from tests.kubernetes import kueue
 from tests.kubernetes.api import Api, Request
 from tests.kubernetes.deletion import collect_garbage
@@ -118,7 +117,7 @@ class FakeCluster:
             "contexts": [{"name": "fake", "context": context}],
         }
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump(config))
+        path.write_text(plain_yaml.dump(config))
         return path
 
     def pods_do(self, *scripts: Script) -> None:

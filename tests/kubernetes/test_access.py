@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import plain_yaml
 from tests.kubernetes import statuses
 from tests.kubernetes.contract.user import GIVES_UP_SOON, Place, Running, User
 from tests.kubernetes.server import NAMESPACE, FakeCluster
@@ -55,9 +55,9 @@ def test_a_server_that_is_away_is_named(fake: FakeCluster, kubeconfig: Path, tel
 
 def test_a_name_that_is_not_known_is_said(fake: FakeCluster, kubeconfig: Path, tell: Tell) -> None:
     """DNS."""
-    config = yaml.safe_load(kubeconfig.read_text())
+    config = plain_yaml.load(kubeconfig.read_text())
     config["clusters"][0]["cluster"]["server"] = "http://api.cluster.invalid:6443"
-    kubeconfig.write_text(yaml.safe_dump(config))
+    kubeconfig.write_text(plain_yaml.dump(config))
     one_error(tell("up", kubeconfig), "TL522", "api.cluster.invalid")
 
 

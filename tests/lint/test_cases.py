@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from bench import lint_cases
+from tests import plain_yaml
 from tests.render.readers import compose, kubectl_json
 
 EXPECTED: dict[str, Any] = json.loads(lint_cases.EXPECTED.read_text(encoding="utf-8"))
@@ -63,4 +63,4 @@ def test_a_fixed_text_is_read_by_its_own_reader(row: dict[str, Any], text: str, 
     elif row["input_format"] == "shell":
         subprocess.run(["sh", "-n"], input=text, text=True, check=True)
     else:
-        assert yaml.safe_load(text)
+        assert plain_yaml.load(text)

@@ -6,14 +6,14 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 from trainlaunch.cli.arguments.verb_table import VERBS
 from trainlaunch.lint.file_kinds import kind_of
 
+from tests import plain_yaml
 from tests.conftest import ROOT
 from tests.lint.test_fix import TEXTS
 
-HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+HOOKS = plain_yaml.load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
 BODIES = {**TEXTS, "ecs/task-definition.json": '{"containerDefinitions": []}'}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,11 @@ OWN = (Path("compose"), Path("examples"), Path("k8s"))
 EXPECTED = Path(__file__).with_name("public.txt")
 
 
-def linted(*folders: Path) -> Iterator[Linted]:
-    """Yield each file of folders that lint reads, as they are called from the root of the checkout."""
-    for path in files_of(folders):
-        found = lint_file(path, None, BOTH)
-        if found.kind is not None:
-            yield found
+@cache
+def linted(*folders: Path) -> tuple[Linted, ...]:
+    """Return each file of folders that lint reads, as they are called from the root of the checkout."""
+    found = (lint_file(path, None, BOTH) for path in files_of(folders))
+    return tuple(each for each in found if each.kind is not None)
 
 
 def test_only_judged_findings_are_printed(golden: Callable[[Path, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +32,7 @@ def test_only_judged_findings_are_printed(golden: Callable[[Path, str], None], m
     monkeypatch.chdir(ROOT)
     group = {rule.name: rule.group for rule in RULES}
     lines: list[str] = []
-    for each in linted(*OWN, PUBLIC):
+    for each in (*linted(*OWN), *linted(PUBLIC)):
         for finding in each.findings:
             span = finding.diagnostic.span
             assert span is not None
@@ -44,7 +44,7 @@ def test_only_judged_findings_are_printed(golden: Callable[[Path, str], None], m
 def test_there_are_enough_files_of_every_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixty at least, a third of them without a defect."""
     monkeypatch.chdir(ROOT)
-    found = list(linted(PUBLIC))
+    found = linted(PUBLIC)
     assert len(found) >= 60
     assert len({each.kind for each in found}) >= 9
     practice = {rule.name for rule in RULES if rule.group == "practice"}

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from trainlaunch.cli.arguments.measuring import keep_probe
 from trainlaunch.job.loader_spec import ProbeMeasurement
 from trainlaunch.measure.finding import ProbeFinding
@@ -19,6 +18,7 @@ from trainlaunch.policy import read_job
 from trainlaunch.rules import plan_job
 from trainlaunch.units import GIB, MIB, round_up
 
+from tests import plain_yaml
 from tests.jobs import job_with, plan_with, write_job
 from tests.measure.spoken import a_loader, a_probe, spoken
 
@@ -198,7 +198,7 @@ def test_the_lines_to_paste_plan_what_the_lock_would(
     probe = probed(plan, *loaders)
     locked = plan_job(with_probe(plan.job, probe)).shm
     assert locked.unsized is False
-    pasted = yaml.safe_load("\n".join(stated_lines(plan.job, probe)))
+    pasted = plain_yaml.load("\n".join(stated_lines(plan.job, probe)))
     stated = plan_with(tmp_path / "stated", **pasted, **LIMITS).shm
     assert locked.multi_epoch <= stated.multi_epoch <= locked.multi_epoch + MIB
 
@@ -208,7 +208,7 @@ def test_the_lines_to_paste_have_room_for_what_a_loop_keeps(tmp_path: Path, kept
     """No field says it alone."""
     plan = plan_with(tmp_path, **LIMITS)
     probe = probed(plan, a_loader(batches_kept=kept))
-    pasted = yaml.safe_load("\n".join(stated_lines(plan.job, probe)))
+    pasted = plain_yaml.load("\n".join(stated_lines(plan.job, probe)))
     stated = plan_with(tmp_path / "stated", **pasted, **LIMITS).shm
     assert plan_job(with_probe(plan.job, probe)).shm.multi_epoch <= stated.multi_epoch
 

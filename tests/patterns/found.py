@@ -21,6 +21,9 @@ _USES = {each: each for each in ("match", "fullmatch", "search")} | dict.fromkey
     ("findall", "finditer", "sub", "subn", "split"), "scan"
 )
 _FUNCTIONS = rf"re\.(?:compile|{'|'.join(_USES)})"
+# What a module has that makes a pattern, asks one, or gives a function the text of one.
+_TELLING = re.compile(rf"\bre\.|\.(?:{'|'.join(_USES)})\(|\bLogPattern|\b(?:has|within|first|hits)\(|\bType\(")
+_NAMED = re.compile(r"^([A-Za-z_]\w*).*= re\.compile\(", re.MULTILINE)
 
 
 class Found(NamedTuple):
@@ -41,7 +44,11 @@ class Untold(NamedTuple):
 
 @cache
 def _trees() -> dict[Path, ast.Module]:
-    return {each: ast.parse(each.read_text()) for each in sorted(PACKAGE.rglob("*.py")) if each.stem != "__main__"}
+    """Return the modules that have to do with patterns, those included that only hand one on by its name."""
+    texts = {each: each.read_text() for each in sorted(PACKAGE.rglob("*.py")) if each.stem != "__main__"}
+    names = {name for text in texts.values() for name in _NAMED.findall(text)}
+    handed_on = re.compile(rf"\b(?:{'|'.join(names)})\b")
+    return {each: ast.parse(text) for each, text in texts.items() if _TELLING.search(text) or handed_on.search(text)}
 
 
 @cache

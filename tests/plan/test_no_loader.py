@@ -96,10 +96,10 @@ def test_another_word_is_not_it(tmp_path: Path, word: str) -> None:
 def test_the_schema_knows_the_word_and_local_jobs_without_image(tmp_path: Path) -> None:
     """An editor says nothing about what `plan` takes."""
     job = {"name": "a", "command": ["a"], "target": "local", "data_loader": "none"}
-    jsonschema.validate(job, json_schema())
+    schema = jsonschema.Draft202012Validator(json_schema())
+    schema.validate(job)
     for wrong in ({**job, "data_loader": "no"}, {**job, "target": "docker"}):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(wrong, json_schema())
+        assert not schema.is_valid(wrong)
 
 
 def test_local_needs_no_image(tmp_path: Path, trainlaunch: Runs) -> None:

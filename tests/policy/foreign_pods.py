@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests import plain_yaml
 
 HERE = Path(__file__).parent
 
 
 def _pods(file: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = yaml.safe_load((HERE / file).read_text())
+    found: dict[str, dict[str, Any]] = plain_yaml.load((HERE / file).read_text())
     for name, each in found.items():
         metadata = {"name": "pod", "namespace": "training", **each.get("metadata", {})}
         if each.get("long"):

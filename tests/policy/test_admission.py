@@ -8,13 +8,13 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-import yaml
 from trainlaunch.kinds import KINDS
 from trainlaunch.policy import policies_in
 from trainlaunch.policy.admission import admission_documents
 from trainlaunch.policy.registry import in_registry, registry_pattern
 from trainlaunch.render import render
 
+from tests import plain_yaml
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.policy.cel import refusals
@@ -40,7 +40,7 @@ def exported(folder: Path, policy: dict[str, Any] | None) -> list[dict[str, Any]
     """Return the documents of a policy, or of none."""
     (folder / ".git").mkdir(exist_ok=True)
     if policy is not None:
-        (folder / "trainlaunch-policy.yaml").write_text(yaml.safe_dump(policy))
+        (folder / "trainlaunch-policy.yaml").write_text(plain_yaml.dump(policy))
     return admission_documents(policies_in(folder), enforce=True)
 
 
@@ -96,7 +96,7 @@ def test_our_own_renderings_pass(tmp_path: Path, kind: str, gpus: int) -> None:
         },
     )
     documents = exported(tmp_path, POLICY)
-    made = list(yaml.safe_load_all(render(plan)))
+    made = list(plain_yaml.load_all(render(plan)))
     said = {each["kind"]: refusals(documents, each) for each in made}
     assert said == {name: [] for name in said}
     assert any(each["spec"]["matchConstraints"] for each in documents if "matchConstraints" in each["spec"])
@@ -161,11 +161,11 @@ def test_registries_are_told_apart_as_the_launcher_does() -> None:
 def test_the_text_is_applicable_and_warns_by_default(trainlaunch: Runs, tmp_path: Path) -> None:
     """Strictly valid, bound to labelled namespaces alone; --enforce denies."""
     (tmp_path / ".git").mkdir()
-    (tmp_path / "trainlaunch-policy.yaml").write_text(yaml.safe_dump(POLICY))
+    (tmp_path / "trainlaunch-policy.yaml").write_text(plain_yaml.dump(POLICY))
     for options, actions in (([], ["Warn", "Audit"]), (["--enforce"], ["Deny"])):
         done = trainlaunch("policy", "export", *options, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        documents = list(yaml.safe_load_all(done.stdout))
+        documents = list(plain_yaml.load_all(done.stdout))
         for each in documents:
             kubernetes_validate.validate(each, "1.34", strict=True)
         bindings = [each for each in documents if each["kind"].endswith("Binding")]

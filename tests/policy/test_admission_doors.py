@@ -8,8 +8,8 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-import yaml
 
+from tests import plain_yaml
 from tests.conftest import Runs
 from tests.policy.cel import refusals
 from tests.policy.pods import (
@@ -494,7 +494,7 @@ def test_a_controller_elsewhere_is_trusted_where_it_is_named(trainlaunch: Runs, 
     restored = {"old": job(parallelism=4), "user": user}
     for options, refused in (([], True), (["--controller", user], False)):
         done = trainlaunch("policy", "export", "--enforce", *options, cwd=tmp_path)
-        documents = list(yaml.safe_load_all(done.stdout))
+        documents = list(plain_yaml.load_all(done.stdout))
         assert bool(refusals(documents, pod, user=user)) is refused
         assert bool(refusals(documents, job(parallelism=5), **restored)) is refused
         assert refusals(documents, other, user=user)

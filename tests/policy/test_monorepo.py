@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import plain_yaml
 from tests.conftest import ROOT, Runs
 
 MONOREPO = Path(__file__).parent / "monorepo"
@@ -45,7 +45,7 @@ def test_an_environment_is_a_policy_file(trainlaunch: Runs, repo: Path, environm
     folder = repo / "deploy" / environment
     assert len(list(folder.iterdir())) == 20
     for path in folder.iterdir():
-        *_, main = yaml.safe_load_all(path.read_text())
+        *_, main = plain_yaml.load_all(path.read_text())
         assert main["metadata"]["namespace"] == namespace
         assert main["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gpu"
     assert trainlaunch("check", "deploy", cwd=repo).returncode == 0
@@ -54,7 +54,7 @@ def test_an_environment_is_a_policy_file(trainlaunch: Runs, repo: Path, environm
 def test_a_profile_takes_the_place_of_repeated_blocks(trainlaunch: Runs, repo: Path) -> None:
     """Tolerations of the profile and of the organisation, the memory of the nearer file."""
     trainlaunch("render", "nlp", "--target", "kubernetes", cwd=repo)
-    (job,) = yaml.safe_load_all((repo / "deploy" / "kubernetes" / "nlp-gpt.yaml").read_text())
+    (job,) = plain_yaml.load_all((repo / "deploy" / "kubernetes" / "nlp-gpt.yaml").read_text())
     pod = job["spec"]["template"]["spec"]
     assert [each["key"] for each in pod["tolerations"]] == ["nvidia.com/gpu", "pool", "dedicated"]
     assert pod["containers"][0]["resources"]["limits"]["memory"] == "163840Mi"
@@ -92,7 +92,7 @@ def test_a_program_renders_by_the_api() -> None:
     job = str(ROOT / "examples" / "quickstart" / "job.yaml")
     here = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
     done = subprocess.run([sys.executable, script, job], capture_output=True, text=True, check=True, cwd=ROOT, env=here)
-    named = [each["metadata"]["labels"]["trainlaunch.dev/job"] for each in yaml.safe_load_all(done.stdout) if each]
+    named = [each["metadata"]["labels"]["trainlaunch.dev/job"] for each in plain_yaml.load_all(done.stdout) if each]
     assert named == ["nightly-digits", "nightly-letters"]
     assert all(getattr(api, name).__doc__ for name in api.__all__)
     assert (ROOT / "launcher" / "trainlaunch" / "py.typed").is_file()

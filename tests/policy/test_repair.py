@@ -11,7 +11,6 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-import yaml
 from trainlaunch.policy import api_server, policies_in
 from trainlaunch.policy.admission import admission_documents
 from trainlaunch.policy.api_server import Request, refusals, repaired
@@ -21,6 +20,7 @@ from trainlaunch.policy.pod_trial import try_pods
 from trainlaunch.policy.repair_in_cel import as_maps, mutation
 from trainlaunch.policy.training_in_cel import DOES_OTHER, HAS_OTHER_TASK, MAX_TEXT_LENGTH, SHOWS
 
+from tests import plain_yaml
 from tests.conftest import Runs
 from tests.policy.cel import refusals as said_of
 from tests.policy.foreign_pods import LEFT, REPAIRED
@@ -36,7 +36,7 @@ def exported(folder: Path, policy: dict[str, Any] | None = None) -> list[dict[st
     """Return the documents that repair, of a policy or of none."""
     (folder / ".git").mkdir(exist_ok=True)
     if policy is not None:
-        (folder / "trainlaunch-policy.yaml").write_text(yaml.safe_dump(policy))
+        (folder / "trainlaunch-policy.yaml").write_text(plain_yaml.dump(policy))
     return admission_documents(policies_in(folder), enforce=True, mutating="v1")
 
 
@@ -204,7 +204,7 @@ def test_the_text_is_applicable_at_each_version_of_the_api(trainlaunch: Runs, tm
     for api in ("v1", "v1beta1", "v1alpha1"):
         done = trainlaunch("policy", "export", "--mutating", "--enforce", "--api", api, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        documents = list(yaml.safe_load_all(done.stdout))
+        documents = list(plain_yaml.load_all(done.stdout))
         for each in documents:
             if not (each["kind"].startswith("Mutating") and api == "v1alpha1"):
                 kubernetes_validate.validate(each, "1.37", strict=True)
@@ -251,7 +251,7 @@ def test_a_dry_run_lists_each_pod_of_a_cluster(trainlaunch: Runs, tmp_path: Path
     (tmp_path / ".git").mkdir()
     pods = [REPAIRED["lone-gpu"]["pod"], LEFT["nginx"]["pod"], LEFT["no-memory-limit"]["pod"], LEFT["gpu-of-0"]["pod"]]
     named = [changed("metadata.name", f"p{number}", pod) for number, pod in enumerate(pods)]
-    (tmp_path / "pods.yaml").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": named}))
+    (tmp_path / "pods.yaml").write_text(plain_yaml.dump({"apiVersion": "v1", "kind": "List", "items": named}))
     done = trainlaunch("policy", "export", "--mutating", "--try", "pods.yaml", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert [each.split(":")[0].split() for each in done.stdout.splitlines()] == [
@@ -263,7 +263,7 @@ def test_a_dry_run_lists_each_pod_of_a_cluster(trainlaunch: Runs, tmp_path: Path
     assert "mounted at /dev/shm, writable and whole; without it /dev/shm has 64 MiB. Not repaired: " in done.stdout
     assert "there is no memory limit to share: x needs one" in done.stdout
     assert "1 repaired, 2 left, 1 refused" in done.stderr
-    (tmp_path / "pods.yaml").write_text("---\n".join(yaml.safe_dump(each) for each in named[:2]))
+    (tmp_path / "pods.yaml").write_text("---\n".join(plain_yaml.dump(each) for each in named[:2]))
     assert trainlaunch("policy", "export", "--mutating", "--try", "pods.yaml", cwd=tmp_path).returncode == 0
 
 
@@ -328,7 +328,7 @@ def test_plain_scalars_are_read_as_kubernetes_reads_them(
     """One odd word of one pod stops no dry run of a whole cluster; nor does what is no pod."""
     (tmp_path / ".git").mkdir()
     odd = f"kind: Pod\nmetadata: {{name: odd}}\nspec: {{containers: [{{name: x, {part}}}]}}\n"
-    good = yaml.safe_dump({key: value for key, value in REPAIRED["lone-gpu"]["pod"].items() if key != "metadata"})
+    good = plain_yaml.dump({key: value for key, value in REPAIRED["lone-gpu"]["pod"].items() if key != "metadata"})
     (tmp_path / "pods.yaml").write_text(f"{odd}---\n{good}---\nkind: Job\n", encoding=encoding)
     done = trainlaunch("policy", "export", "--mutating", "--try", "pods.yaml", cwd=tmp_path)
     assert [each.split(":")[0].split() for each in done.stdout.splitlines()] == [
@@ -372,7 +372,7 @@ def test_a_dry_run_without_its_extra_says_what_to_install(
     api_server._environment.cache_clear()
     api_server._compiled.cache_clear()
     (tmp_path / ".git").mkdir()
-    (tmp_path / "pods.yaml").write_text(yaml.safe_dump(REPAIRED["lone-gpu"]["pod"]))
+    (tmp_path / "pods.yaml").write_text(plain_yaml.dump(REPAIRED["lone-gpu"]["pod"]))
     done = trainlaunch("policy", "export", "--mutating", "--try", "pods.yaml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install 'trainlaunch[cel]'" in done.stderr

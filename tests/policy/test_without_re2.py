@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests import plain_yaml
 from tests.conftest import ROOT
 from tests.jobs import write_job
 
@@ -43,7 +43,7 @@ print(json.dumps(ended))
 def ended(folder: Path, labels: Any) -> dict[str, tuple[int, str, str]]:
     """Return how each verb ends in a repository whose policy asks for `labels`: its exit code, stdout and stderr."""
     (folder / ".git").mkdir()
-    (folder / "trainlaunch-policy.yaml").write_text(yaml.safe_dump({"required_labels": labels}))
+    (folder / "trainlaunch-policy.yaml").write_text(plain_yaml.dump({"required_labels": labels}))
     (folder / "train.sh").write_text("docker run --rm --shm-size=8g trainer:1 python train.py --num-workers 4\n")
     job = write_job(folder, labels={"team": "vision"})
     here = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}

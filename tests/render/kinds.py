@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import yaml
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
@@ -14,6 +13,7 @@ from trainlaunch.render import render
 from trainlaunch.rules import plan_job
 from trainlaunch.verify import verified
 
+from tests import plain_yaml
 from tests.render.crds import pod_templates
 from tests.render.jobs import FOLDER, JOBS
 
@@ -26,7 +26,7 @@ CASES = [(kind, nodes) for kind in KINDS for nodes in (1, 3) if (kind, nodes) !=
 
 def kind_plan(path: Path, kind: str, nodes: int, *sets: str) -> LaunchPlan:
     """Return the plan of a job file as `kind` on `nodes` nodes; what that kind can't say is taken from it."""
-    stated = yaml.safe_load(path.read_text(encoding="utf-8"))
+    stated = plain_yaml.load(path.read_text(encoding="utf-8"))
     own = [f"kubernetes.kind={kind}"]
     own += [f"torchrun.nnodes={nodes}"] if nodes > 1 or "torchrun" in stated else []
     own += ["kubernetes.queue=null"] if kind == "pod" and "queue" in stated.get("kubernetes", {}) else []
@@ -37,7 +37,7 @@ def kind_plan(path: Path, kind: str, nodes: int, *sets: str) -> LaunchPlan:
 
 def documents(plan: LaunchPlan) -> list[dict[str, Any]]:
     """Return the objects of a verified manifest, aliases written out."""
-    found = list(yaml.safe_load_all(verified(plan, render(plan))))
+    found = list(plain_yaml.load_all(verified(plan, render(plan))))
     return [json.loads(json.dumps(each)) for each in found]
 
 

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.kubernetes.environment import expanded
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -16,6 +15,7 @@ from trainlaunch.rules import plan_job
 from trainlaunch.verify import verified
 from trainlaunch.yamltree.emitter import yaml_string
 
+from tests import plain_yaml
 from tests.render.readers import kubectl_json
 
 ON_CLUSTER = "resources: {cpus: 2, memory: 4Gi}\n"
@@ -49,7 +49,7 @@ def test_k8_job_name_too_long(tmp_path: Path) -> None:
     assert [(each.code, each.field) for each in refused.value.diagnostics] == [("TL107", "name")]
     path.write_text(f"name: {name[:62]}2\nimage: trainer:1\ncommand: [python]\n{ON_CLUSTER}")
     text = render(plan_job(read_job(path, target="kubernetes")))
-    made = yaml.safe_load(text)["metadata"]["name"]
+    made = plain_yaml.load(text)["metadata"]["name"]
     assert len(made) <= 63
     assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", made)
 
@@ -65,7 +65,7 @@ def test_lb_env_bool(tmp_path: Path) -> None:
             container = kubectl_json(text)["spec"]["template"]["spec"]["containers"][0]
             assert expected.items() <= {each["name"]: each.get("value") for each in container["env"]}.items()
         elif target == "compose":
-            assert expected.items() <= yaml.safe_load(text)["services"]["digits"]["environment"].items()
+            assert expected.items() <= plain_yaml.load(text)["services"]["digits"]["environment"].items()
         else:
             assert all(f"  --env {name}={value} \\\n" in text for name, value in expected.items())
 
@@ -100,7 +100,7 @@ def test_lb_pyyaml_go_yaml_scalars() -> None:
     items = "".join(f"  v{index}: {yaml_string(value)}\n" for index, value in enumerate(values))
     text = 'apiVersion: "v1"\nkind: "ConfigMap"\nmetadata:\n  name: "scalars"\ndata:\n' + items
     assert list(kubectl_json(text)["data"].values()) == values
-    assert list(yaml.safe_load(text)["data"].values()) == values
+    assert list(plain_yaml.load(text)["data"].values()) == values
 
 
 def test_rt_minikube_hostipc_still_64m(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_rt_minikube_hostipc_still_64m(tmp_path: Path) -> None:
 def test_rt_unsized_emptydir_equals_allocatable_or_pod_limit(tmp_path: Path) -> None:
     """/dev/shm has a sizeLimit and every container a memory limit that is larger, so none can fill a node's memory."""
     plan = plan_of(tmp_path, ON_CLUSTER, "kubernetes")
-    spec = yaml.safe_load(render(plan))["spec"]["template"]["spec"]
+    spec = plain_yaml.load(render(plan))["spec"]["template"]["spec"]
     memory = [each["resources"]["limits"]["memory"] for each in spec["containers"]]
     sizes = [each["emptyDir"]["sizeLimit"] for each in spec["volumes"] if each.get("emptyDir")]
     assert memory == ["4096Mi"]

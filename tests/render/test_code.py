@@ -13,13 +13,13 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-import yaml
 from trainlaunch.errors import JobFileRejected, RenderingDisagrees
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
 from trainlaunch.verify import verified
 
+from tests import plain_yaml
 from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
 from tests.render.jobs import GOLDENS, job_plan
@@ -46,7 +46,7 @@ def plan(folder: Path, target: str = "kubernetes", **fields: Any) -> LaunchPlan:
 
 def documents(made: LaunchPlan) -> list[dict[str, Any]]:
     """Return the objects of its verified manifest."""
-    return [each for each in yaml.safe_load_all(verified(made, render(made))) if each]
+    return [each for each in plain_yaml.load_all(verified(made, render(made))) if each]
 
 
 def config_map(made: LaunchPlan) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from trainlaunch.formats.compose.values import readable
 from trainlaunch.render import render
 from trainlaunch.verify import verified
 
+from tests import plain_yaml
 from tests.jobs import plan_with
 from tests.render.jobs import JOBS, NODES, job_plan
 from tests.render.readers import compose
@@ -25,7 +26,7 @@ HOST = {"WANDB_API_KEY": "a", "MY_HF_TOKEN": "b"}
 def test_the_file_fits_the_compose_specification(job: str) -> None:
     """The Compose specification's JSON Schema accepts the file."""
     schema = json.loads(SCHEMA.read_text())
-    jsonschema.Draft7Validator(schema).validate(yaml.safe_load(render(job_plan(job, "compose"))))
+    jsonschema.Draft7Validator(schema).validate(plain_yaml.load(render(job_plan(job, "compose"))))
 
 
 @pytest.mark.parametrize("job", [*JOBS, NODES])
@@ -94,7 +95,7 @@ def test_a_job_that_names_its_own_rendezvous_keeps_it(tmp_path: Path, own: dict[
 def test_the_names_of_nodes_are_host_names(tmp_path: Path) -> None:
     """A long name is shortened, and stays one of a host: 63 characters."""
     plan = plan_with(tmp_path, "compose", name="n" * 63, torchrun={"nnodes": 12})
-    names = list(yaml.safe_load(verified(plan, render(plan)))["services"])
+    names = list(plain_yaml.load(verified(plan, render(plan)))["services"])
     assert len(set(names)) == 12
     assert max(map(len, names)) == 63
     assert f'"PET_RDZV_ENDPOINT": "{names[0]}:29500"' in render(plan)

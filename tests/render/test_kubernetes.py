@@ -7,7 +7,6 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-import yaml
 from trainlaunch.container.kubernetes import kubernetes_name
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.kubernetes.environment import expanded
@@ -17,6 +16,7 @@ from trainlaunch.render import render
 from trainlaunch.rules import check_plan, plan_job
 from trainlaunch.verify import verified
 
+from tests import plain_yaml
 from tests.jobs import job_with, plan_with
 from tests.render.jobs import JOBS, job_plan
 
@@ -26,7 +26,7 @@ LIMITS = {"cpus": 2, "memory": "4Gi"}
 
 def manifest(plan: LaunchPlan) -> dict[str, Any]:
     """Return a verified manifest, parsed."""
-    found: dict[str, Any] = yaml.safe_load(verified(plan, render(plan)))
+    found: dict[str, Any] = plain_yaml.load(verified(plan, render(plan)))
     return found
 
 

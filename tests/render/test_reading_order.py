@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from trainlaunch.container.preflight import health_text, preflight_text
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
 from trainlaunch.templating.quoting import kubernetes_dollars
+
+from tests import plain_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 DIVIDES = "# From here on trainlaunch's own scripts, the same in every text of this format"
@@ -79,7 +80,7 @@ def test_the_scripts_stand_last_and_are_the_same(job: Path, target: str) -> None
     else:
         assert max(map(len, lines)) <= 120
     if target == "kubernetes":
-        said = strings(list(yaml.safe_load_all(text)))
+        said = strings(list(plain_yaml.load_all(text)))
         assert said >= {kubernetes_dollars(health_text()), kubernetes_dollars(preflight_text())}
 
 

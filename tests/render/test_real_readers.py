@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from trainlaunch.container.container import container_of
 from trainlaunch.formats.docker.functions import inlined
 from trainlaunch.formats.docker.shell_lexer import statements
@@ -22,6 +21,7 @@ from trainlaunch.render import render
 from trainlaunch.rules import plan_job
 from trainlaunch.verify import verified
 
+from tests import plain_yaml
 from tests.jobs import plan_with
 from tests.render.nasty import nasty_strings
 from tests.render.readers import compose, created, kubectl_json
@@ -53,7 +53,7 @@ def chunk_plan(folder: Path, target: str, strings: list[str], image: str) -> Lau
     else:
         fields["labels"] = {f"nasty.{index}": value for index, value in enumerate(strings)}
     path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(fields), encoding="utf-8")  # escapes what YAML doesn't allow as it stands
+    path.write_text(plain_yaml.dump(fields), encoding="utf-8")  # escapes what YAML doesn't allow as it stands
     return plan_job(read_job(path, target=target))
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 from trainlaunch.errors import JobFileRejected, RenderingDisagrees
 from trainlaunch.job.fields.table import TARGET
 from trainlaunch.lint.linter import lint_text
@@ -21,6 +20,7 @@ from trainlaunch.templating.quoting import exec_form
 from trainlaunch.verify import verified, verify
 from trainlaunch.verify.dockerfile import _parts
 
+from tests import plain_yaml
 from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
 from tests.render.jobs import FOLDER, GOLDENS, job_plan
@@ -175,7 +175,7 @@ def test_a_github_expression_of_the_job_stays_text(repository: Path) -> None:
     text = render(planned(repository, "github-actions"))
     for match in re.finditer(r"\$\{\{(.*?)\}\}", text):
         assert match[1].strip() in {"'${{'", "fromJSON(inputs.runners)", "secrets.WANDB_API_KEY"}
-    document = yaml.safe_load(text)
+    document = plain_yaml.load(text)
     assert "${{ '${{' }} github.token }}" in document["jobs"]["resnet50"]["steps"][1]["run"]
 
 

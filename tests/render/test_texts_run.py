@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
 from trainlaunch.verify import verified
 
+from tests import plain_yaml
 from tests.conftest import ROOT
 
 SCRIPT = """import os, sys
@@ -72,7 +72,7 @@ def repository(tmp_path: Path, torch_image: str) -> Path:
         "shm_size": "96Mi",
         "data_loader": {"num_workers": 2, "batch_bytes": {"size": "1Mi", "tensors": 1}},
     }
-    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    (tmp_path / "job.yaml").write_text(plain_yaml.dump(job))
     commit(tmp_path, "-A")
     return tmp_path
 
@@ -136,7 +136,7 @@ def test_a_github_job_runs_as_its_runner_runs_it(repository: Path) -> None:
 def test_a_gitlab_job_runs_with_what_its_header_asks_of_the_runner(repository: Path) -> None:
     """The docker executor gives the script to the image's shell on stdin, in a container of the settings' size."""
     plan, text = text_of(repository, "gitlab-ci")
-    ((_, job),) = yaml.safe_load(text).items()
+    ((_, job),) = plain_yaml.load(text).items()
     settings = dict(re.findall(r'^#     (\w+) = "?([^"\n]+)"?$', text, re.MULTILINE))
     flags = ["--shm-size", settings["shm_size"], "--memory", settings["memory"], "--cpus", settings["cpus"]]
     variables = [part for name, each in job["variables"].items() for part in ("--env", f"{name}={each['value']}")]
@@ -207,7 +207,7 @@ def test_the_composite_action_runs_as_a_runner_runs_it(tmp_path: Path) -> None:
     ]
     own_packages = {"PYTHONPATH": sysconfig.get_path("purelib"), "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1"}
     job = {"runs-on": "ubuntu-latest", "env": own_packages, "steps": steps}
-    workflow.write_text(yaml.safe_dump({"on": {"push": {}}, "jobs": {"a": job}}))
+    workflow.write_text(plain_yaml.dump({"on": {"push": {}}, "jobs": {"a": job}}))
     commit(tmp_path, "-A")
     ran = done([act, "push", "-P", "ubuntu-latest=-self-hosted"], tmp_path, 600, stdin=subprocess.DEVNULL)
     assert "the first passed" in ran.stdout, ran.stdout[-3000:] + ran.stderr
@@ -217,7 +217,7 @@ def test_the_composite_action_runs_as_a_runner_runs_it(tmp_path: Path) -> None:
 
 def test_the_gitlab_template_runs_in_its_order(tmp_path: Path) -> None:
     """before_script, then script, in one shell that stops at an error; both jobs."""
-    document = yaml.safe_load((ROOT / ".ci" / "gitlab.yml").read_text())
+    document = plain_yaml.load((ROOT / ".ci" / "gitlab.yml").read_text())
     base = document[".trainlaunch"]
     (tmp_path / "run.sh").write_text(LINE)
     program = tmp_path / "trainlaunch"

@@ -17,6 +17,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
 from trainlaunch.verify import verified, verify
 
+from tests import plain_yaml
 from tests.jobs import plan_with
 from tests.render.jobs import JOBS, NODES, TARGETS, job_plan
 
@@ -206,7 +207,7 @@ def scalar_at(document: Any, path: Path_) -> bool:
 def tried(job: str, target: str, seen: set[str]) -> list[Path_]:
     """Return the places whose text is taken without them, or with another scalar there; what was seen is skipped."""
     plan = job_plan(job, target)
-    document = yaml.safe_load(render(plan))
+    document = plain_yaml.load(render(plan))
     assert refusals(plan, dumped(document)) == []
     accepted = []
     for path in places(document):
@@ -237,7 +238,7 @@ def test_no_key_of_any_job_can_be_left_out_or_changed(job: str, target: str) -> 
 
 def whole(text: str) -> Any:
     """Return a Compose file with each service written out, nothing taken from another one."""
-    return json.loads(json.dumps(yaml.safe_load(text)))
+    return json.loads(json.dumps(plain_yaml.load(text)))
 
 
 def test_no_node_may_differ_from_the_plan() -> None:
@@ -300,7 +301,7 @@ def test_a_missing_and_a_further_node_are_refused() -> None:
 def test_no_key_of_compose_can_be_added(place: Path_, key: str, value: object) -> None:
     """What the plan doesn't ask for is refused, above all what would give /dev/shm another size."""
     plan = job_plan("minimal", "compose")
-    document = yaml.safe_load(render(plan))
+    document = plain_yaml.load(render(plan))
     inner = document
     for part in place:
         inner = inner[plan.name if part == "minimal" else part]
@@ -335,7 +336,7 @@ FIRST = (*SPEC, "containers", 0)
 def test_no_key_of_a_manifest_can_be_added_or_replaced(place: Path_, key: str, value: object) -> None:
     """Fields that would move /dev/shm, its size or the pod's rights are refused."""
     plan = job_plan("minimal", "kubernetes")
-    document = yaml.safe_load(render(plan))
+    document = plain_yaml.load(render(plan))
     inner = document
     for part in place:
         inner = inner[part]
@@ -346,7 +347,7 @@ def test_no_key_of_a_manifest_can_be_added_or_replaced(place: Path_, key: str, v
 def test_a_sidecar_must_see_the_same_shm() -> None:
     """A second container that mounts nothing on /dev/shm would have 64 MiB there, and is refused for that too."""
     plan = job_plan("minimal", "kubernetes")
-    document = yaml.safe_load(render(plan))
+    document = plain_yaml.load(render(plan))
     document["spec"]["template"]["spec"]["containers"].append({"name": "side", "image": "a:1"})
     found = refusals(plan, dumped(document))
     assert any("shm_size" in each for each in found)

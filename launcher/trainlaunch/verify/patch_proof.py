@@ -57,7 +57,7 @@ def without_patch(plan: LaunchPlan, text: str, *, base: Path | None) -> str:
         raise RenderingDisagrees([_another(plan)])
     found = _changes(plan, bare, text, base)
     if found:
-        raise JobFileRejected(_blamed(plan, bare, found, base))
+        raise JobFileRejected(_blamed(plan, bare, text, found, base))
     return bare
 
 
@@ -180,12 +180,14 @@ def _mount(mount: ReadMount) -> str:
     return f"{mount.type} {mount.source or ''}".strip() + size + ", read-only" * mount.read_only
 
 
-def _blamed(plan: LaunchPlan, bare: str, found: dict[str, Change], base: Path | None) -> Iterator[Diagnostic]:
-    """Yield an error for each change, at the step of the patch that made it last."""
+def _blamed(
+    plan: LaunchPlan, bare: str, text: str, found: dict[str, Change], base: Path | None
+) -> Iterator[Diagnostic]:
+    """Yield an error for each change found in a text, at the step of the patch that made it last."""
     made_by: dict[str, Operation | Leaf] = {}
     before: dict[str, Change] = {}
-    for step, text in zip(steps(plan), patched_texts(plan, bare), strict=True):
-        now = _changes(plan, bare, text, base)
+    for step, after_step in zip(steps(plan), patched_texts(plan, bare), strict=True):
+        now = found if after_step == text else _changes(plan, bare, after_step, base)
         made_by |= {what: step for what, change in now.items() if before.get(what) != change}
         before = now
     said: set[tuple[str, str]] = set()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.kubernetes.kubeconfig import find_access
+
+from tests import plain_yaml
 
 
 def write(path: Path, name: str, *, current: str | None = None, namespace: str | None = None) -> str:
@@ -17,7 +18,7 @@ def write(path: Path, name: str, *, current: str | None = None, namespace: str |
         "clusters": [{"name": name, "cluster": {"server": f"https://{name}:6443"}}],
         "contexts": [{"name": name, "context": context}],
     } | ({"current-context": current} if current else {})
-    path.write_text(yaml.safe_dump(content))
+    path.write_text(plain_yaml.dump(content))
     return str(path)
 
 
