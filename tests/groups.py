@@ -31,6 +31,13 @@ GROUPS = {
 ONLY_ASKED_FOR = ("libraries", "long")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave modules without real containers unread where only tests with them are asked for: most of the collection."""
+    if config.getoption("markexpr") != "docker" or collection_path.suffix != ".py":
+        return None
+    return None if _has_containers(collection_path) else True
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that share a worker, which only pytest-xdist looks at, and leave out what only `-m` asks for."""
@@ -38,6 +45,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if left_out & _marks(item)])
     items[:] = [item for item in items if not left_out & _marks(item)]
     for item in items:
+        if "docker" in _marks(item) and not _has_containers(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is marked docker by another module: `-m docker` leaves it out")
         if (group := _group_of(item.path)) is not None:
             item.add_marker(pytest.mark.xdist_group(group))
 
@@ -47,6 +56,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     grouped = next((each for each in session.items if any(each.iter_markers("xdist_group"))), None)
     if getattr(session.config.option, "loadgroup", False) and grouped is not None and "@" not in grouped.nodeid:
         raise pytest.UsageError(f"pytest-xdist has put {grouped.nodeid} into no group: install the versions of [test]")
+
+
+@cache
+def _has_containers(module: Path) -> bool:
+    return "mark.docker" in module.read_text(encoding="utf-8")
 
 
 @cache
