@@ -28,6 +28,8 @@ GROUPS = {
     "slurm": "slurm",  # a Slurm of one node
     "run/test_engine_restart.py": "own engine",  # one dockerd that is killed and started again
 }
+# Of those without a group, what takes longest: begun with the last, one process would be at them alone.
+LONG_ONES = ("run/test_tune.py", "run/test_training.py", "run/test_probe.py", "run/test_probe_findings.py", "bench")
 ONLY_ASKED_FOR = ("libraries", "long")
 
 
@@ -44,6 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {mark for mark in ONLY_ASKED_FOR if mark not in config.getoption("markexpr")}
     config.hook.pytest_deselected(items=[item for item in items if left_out & _marks(item)])
     items[:] = [item for item in items if not left_out & _marks(item)]
+    items.sort(key=lambda item: not _is_long(item.path))
     for item in items:
         if "docker" in _marks(item) and not _has_containers(item.path):
             raise pytest.UsageError(f"{item.nodeid} is marked docker by another module: `-m docker` leaves it out")
@@ -61,6 +64,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @cache
 def _has_containers(module: Path) -> bool:
     return "mark.docker" in module.read_text(encoding="utf-8")
+
+
+@cache
+def _is_long(path: Path) -> bool:
+    place = path.relative_to(TESTS)
+    return any(each.as_posix() in LONG_ONES for each in (place, *place.parents))
 
 
 @cache
