@@ -30,6 +30,8 @@ GROUPS = {
     "slurm": "slurm",  # a Slurm of one node
     "run/test_engine_restart.py": "own engine",  # one dockerd that is killed and started again
 }
+# Of those without a group, what takes longest: begun with the last, one process would be at them alone.
+LONG_ONES = ("run/test_tune.py", "run/test_training.py", "run/test_probe.py", "run/test_probe_findings.py", "bench")
 ONLY_ASKED_FOR = ("libraries", "long")
 
 
@@ -39,13 +41,20 @@ class Scheduling(LoadGroupScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         scope: str = super()._split_scope(nodeid)
         file = nodeid.partition("::")[0]
-        return file if scope == nodeid and not _asks_for_an_engine(TESTS.parent / file) else scope
+        return file if scope == nodeid and not _has_containers(TESTS.parent / file) else scope
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
     """Replace the scheduler of `--dist=loadgroup`."""
     return Scheduling(config, log)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave modules without real containers unread where only tests with them are asked for: most of the collection."""
+    if config.getoption("markexpr") != "docker" or collection_path.suffix != ".py":
+        return None
+    return None if _has_containers(collection_path) else True
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -55,10 +64,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if left_out & _marks(item)])
     items[:] = [item for item in items if not left_out & _marks(item)]
     for item in items:
+        if "docker" in _marks(item) and not _has_containers(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is marked docker by another module: `-m docker` leaves it out")
         if (group := _group_of(item.path)) is not None:
             item.add_marker(pytest.mark.xdist_group(group))
     sizes = Counter(item.path for item in items)
-    items.sort(key=lambda item: (_group_of(item.path) is None, -sizes[item.path]))
+    items.sort(key=lambda item: (_group_of(item.path) is None, not _is_long(item.path), -sizes[item.path]))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -69,14 +80,20 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @cache
-def _group_of(path: Path) -> str | None:
-    place = path.relative_to(TESTS)
-    return next((GROUPS[each.as_posix()] for each in (place, *place.parents) if each.as_posix() in GROUPS), None)
+def _has_containers(module: Path) -> bool:
+    return "mark.docker" in module.read_text(encoding="utf-8")
 
 
 @cache
-def _asks_for_an_engine(path: Path) -> bool:
-    return "mark.docker" in path.read_text(encoding="utf-8")
+def _is_long(path: Path) -> bool:
+    place = path.relative_to(TESTS)
+    return any(each.as_posix() in LONG_ONES for each in (place, *place.parents))
+
+
+@cache
+def _group_of(path: Path) -> str | None:
+    place = path.relative_to(TESTS)
+    return next((GROUPS[each.as_posix()] for each in (place, *place.parents) if each.as_posix() in GROUPS), None)
 
 
 def _marks(item: pytest.Item) -> set[str]:

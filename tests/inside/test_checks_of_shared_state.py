@@ -64,20 +64,28 @@ import os
 if __name__ == "__main__":
     with open("/job/records", "wb") as file:
         for i in range(COUNT): file.write(struct.pack("<I", i) * (SIZE // 4))
-
+"""
+OPEN = """
 CASES = [
-    case("records", Records()), case("unbatched", Records(), batch_size=None), case("lazy", Lazy()),
-    case("in turn", InTurn()), case("positional", Positional()), case("augmented", Augmented()),
-    case("by worker", ByWorker()), case("flipped", Flipped()), case("random records", Rarely()),
+    case("records", Records()), case("unbatched", Records(), batch_size=None), case("random records", Rarely()),
+    case("in turn", InTurn()), case("positional", Positional()), case("not run", Records(), {"order": None}),
+] if __name__ == "__main__" else []
+"""
+# Where no file is open that workers could share, the check reads for a sixth of the time, on all CPUs.
+NONE_OPEN = """
+CASES = [
+    case("augmented", Augmented()), case("by worker", ByWorker()), case("flipped", Flipped()),
     case("fails", FailsInWorkers()), case("plain", Plain()),
-    case("no workers, unknown before", Lazy(), num_workers=0), case("not run", Records(), {"order": None}),
+    case("lazy", Lazy()), case("no workers, unknown before", Lazy(), num_workers=0),
 ] if __name__ == "__main__" else []
 """
 
 
 def test_samples_that_workers_spoil_are_found_and_no_others(inside: Inner) -> None:
     """Wrong bytes of a shared position, and what only a worker raises; never randomness, whoever seeds it."""
-    found = {name: checks[0] for name, checks in told(inside, SCRIPT, "worker-dependent-samples").items()}
+    defect = "worker-dependent-samples"
+    checked = {**told(inside, SCRIPT + OPEN, defect), **told(inside, SCRIPT + NONE_OPEN, defect)}
+    found = {name: checks[0] for name, checks in checked.items()}
     assert [name for name, facts in found.items() if facts] == ["records", "unbatched", "random records", "fails"]
     shared = found["records"][0]
     assert shared["files"] == ["/job/records"]

@@ -61,6 +61,29 @@ def test_its_end_is_its_own(inside: Inner, end: str, code: int) -> None:
     assert "fork_server" not in ran.err
 
 
+ENDS = """
+import atexit, ctypes, os, sys, threading, time, torch.utils.data
+class Said:
+    def __del__(self): os.write(1, b'freed\\n')
+said = Said()
+said.batch = torch.utils.data.default_collate([torch.ones(1)])
+atexit.register(print, "at exit")
+def late(): time.sleep(0.2); print("thread")
+threading.Thread(target=late).start()
+print("unflushed", end=" ")
+ctypes.CDLL(None).printf(b"by C ")
+sys.exit(6)
+"""
+
+
+def test_it_ends_as_any_script_does(inside: Inner) -> None:
+    """Its threads, then its handlers, then its objects; and what is in a buffer comes out, with its code."""
+    ran = inside(ENDS)
+    words = [word for word in ran.out.split() if word not in {"by", "C"}]
+    assert (ran.code, words, ran.err) == (6, ["unflushed", "thread", "at", "exit", "freed"], "")
+    assert "by C" in ran.out
+
+
 @pytest.mark.parametrize("left", ["/dev/shm/left", "/tmp/left", "/usr/local/lib/python3.11/dist-packages/left.py"])
 def test_what_a_script_leaves_behind_fails_its_own_test(inside: Inner, left: str) -> None:
     """And is gone before the next one."""

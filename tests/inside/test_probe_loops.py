@@ -113,7 +113,7 @@ def test_what_workers_measure_comes_back_under_every_start_method(
 ) -> None:
     """Persistent ones too, and in checks at the script's end; the method is named."""
     script = loop("step(batch)", multiprocessing_context=how, persistent_workers=True, batch_size=2)
-    ran = inside(script, batches=30, values=values)
+    ran = inside(script, batches=30, seconds=170, values=values)
     seen = loader(ran)
     assert (seen["storages"], seen["start_method"], seen["iterators"], seen["passes"]) == ([2 * MIB], how, 1, 2)
     assert seen["measured"] >= seen["count"] == 24

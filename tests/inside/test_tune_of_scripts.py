@@ -85,7 +85,7 @@ for epoch in range(100):
     ran = tuned(inside, PART + script, space={**SPACE, "workers": [0]})
     loader = ran.one("tune-loader")
     assert (loader["length"], loader["stepped"]) == (150, True), ran.err
-    assert ran.of("tune-setting")[0]["rate"] == pytest.approx(25, rel=0.4)  # two samples of 20 ms
+    assert 7 < ran.of("tune-setting")[0]["rate"] < 35  # 25 of two samples of 20 ms; 5 with the evaluation's time
 
 
 def test_a_line_that_trains_and_validates_has_two_loaders(inside: Inner) -> None:

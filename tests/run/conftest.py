@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.docker.client import Engine, find_endpoint
 
 from tests.jobs import plan_with, write_job
 from tests.run.gate import Gate
@@ -33,8 +36,18 @@ def job_name(engine: str) -> Iterator[str]:
     """Return a job name of its own; every container of that job is removed afterwards."""
     name = f"t-{uuid.uuid4().hex[:10]}"
     yield name
-    docker("rm", "--force", "--volumes", *containers_of(name))
-    docker("network", "rm", *networks_of(name))
+    _remove(name)
+
+
+def _remove(job: str) -> None:
+    """Remove what is left of a job by the engine's API: each docker command would be a process, after each test."""
+    of_job = {"label": f"{LABEL_PREFIX}job={job}"}
+    with contextlib.closing(Engine(find_endpoint())) as engine, contextlib.suppress(TargetUnavailable):
+        client: Any = engine.client
+        for each in client.containers(all=True, filters=of_job):
+            client.remove_container(each["Id"], v=True, force=True)
+        for each in client.networks(filters=of_job):
+            client.remove_network(each["Id"])
 
 
 @pytest.fixture

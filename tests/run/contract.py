@@ -222,7 +222,7 @@ class BackendContract(ShmContract, CreatingContract):
         Followed or not.
         """
         long = "x" * 40_000
-        script = f"seq 1 2000; echo bad >&2; sleep 2.1; echo {long}; sleep 0.1; echo late; echo last"
+        script = f"seq 1 2000; echo bad >&2; sleep 1.1; echo {long}; sleep 0.1; echo late; echo last"
         container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
         assert session.exit_code() == 0
 

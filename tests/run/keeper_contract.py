@@ -25,7 +25,6 @@ from tests.run.test_up import ended, read_until
 
 MakeJob = Callable[..., Path]
 Start = Callable[..., "subprocess.Popen[bytes]"]
-BUS_ERROR = "ERROR: Unexpected bus error encountered in worker."
 SAVES = "trap 'echo saved; exit 5' TERM; echo ready; while :; do sleep 0.1; done"
 
 
@@ -102,12 +101,6 @@ class KeeperBasics:
         assert (third.returncode, third.stdout) == (3, "")
         assert "has no attempt 3" in third.stderr
         assert "it has 1, 2" in third.stderr
-
-    def test_a_cause_in_the_log_is_the_same_from_every_verb(self, trainlaunch: Runs, make_job: MakeJob) -> None:
-        """Who followed the run has its output, the others the target's log."""
-        line = "RuntimeError: unable to write to file </torch_1_2>: No space left on device (28)"
-        job = str(make_job(command=["/bin/sh", "-c", f"sleep 0.5; echo '{line}' >&2; exit 1"]))
-        assert_each_verb_gives_the_same_causes(trainlaunch, job)
 
 
 class KeeperContract(KeeperBasics):

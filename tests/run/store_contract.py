@@ -89,6 +89,7 @@ class StoreContract:
         for verb in (["wait"], ["logs", "-f"], ["attach"]):
             again = trainlaunch(*verb, job)
             assert (again.returncode, causes(again.stderr)) == (4, causes(up.stderr)), (verb, again.stderr)
+        assert causes(trainlaunch("status", job).stdout) == causes(up.stderr)
         assert trainlaunch("doctor", *options, job).returncode == 0
         assert trainlaunch("down", job).returncode == 0
 
