@@ -83,7 +83,8 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         runtime = is_torch_image(workload) and container.object_kind.endswith("TrainingRuntime")
         return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
     if count is not None and count > 1:
-        return Severity.WARNING, f"training with {count} GPUs"
+        lone = not launched and ranks == 1 and (is_of_others(workload) or script.other)  # one process has them all
+        return Severity.INFO if lone else Severity.WARNING, f"training with {count} GPUs"
     commanded = script.trains or any(map(is_training, container.argvs))
     what = "a training command with GPUs" if commanded else "a pod of a training job with GPUs"
     grave = torch and commanded and container.purpose.script is None and len(container.purpose.signs) > _ENOUGH
