@@ -90,8 +90,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     grave = torch and commanded and container.purpose.script is None and len(container.purpose.signs) > _ENOUGH
     if alone and not grave:
         return Severity.INFO, f"{what}, if its DataLoaders have workers"
-    certain = grave and (is_torch_base(workload) or not alone)
-    return Severity.ERROR if certain else Severity.WARNING, what
+    return Severity.ERROR if grave and is_torch_base(workload) else Severity.WARNING, what
 
 
 def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
