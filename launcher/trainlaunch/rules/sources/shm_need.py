@@ -26,6 +26,7 @@ from trainlaunch.units import counted, human_size
 _INTERACTIVE = frozenset(
     {"", "bash", "sh", "zsh", "sleep", "tail", "jupyter", "jupyter-lab", "jupyter-notebook", "start-notebook.sh"}
 )
+_KEPT_OPEN = frozenset({"--interactive", "--tty", "--detach"})  # else an image without a command runs its own program
 LONE_GPU = "a GPU; one process without workers is right without"
 _LIKELY, _CERTAIN = 2, 3  # signs, beyond which a lack is a warning and an error where nothing can tell the workers
 _SMALL = re.compile(r"mnist|cifar", re.IGNORECASE)  # scripts of images that fit into 64 MiB
@@ -107,7 +108,8 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
     if gpus and idle and is_torch_base(workload) and not _SERVED & {*container.purpose.signs}:
         return Severity.WARNING, "a PyTorch image with GPUs"
     line = workload.span.line
-    if gpus and idle and any(line < each <= line + _NEAR for each in beside.training_lines):
+    shell = bool(container.argvs) or workload.format != "docker_run" or not _KEPT_OPEN.isdisjoint(workload.rest)
+    if gpus and idle and shell and any(line < each <= line + _NEAR for each in beside.training_lines):
         return Severity.WARNING, "a shell with GPUs, and training commands follow for it"
     if count is not None and count > 1:
         told = any(each == "the image" or each.startswith("the kind ") for each in container.purpose.signs)
@@ -136,4 +138,5 @@ def _shards(container: SourceContainer) -> int:
     Parts that other containers have are reached by the network.
     """
     found = [int(match[1]) for argv in container.argvs for match in _SHARDS.finditer(" ".join(argv))]
-    return min(max(found, default=1), gpu_count(container.workload) or 1000)
+    others = (int(each) for each in container.workload.devices.values() if re.fullmatch(r"[1-9]\d?", each))
+    return min(max(found, default=1), gpu_count(container.workload) or max(others, default=1000))
