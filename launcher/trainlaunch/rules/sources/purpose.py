@@ -74,7 +74,8 @@ def _weighed(container: SourceContainer, scripts: list[NearScript]) -> Purpose:
         return Purpose(SERVING, ("its command serves", *serving))
     training = _training(container, found, scripts)
     commanded = any(kind == TRAINING for kind, _ in found) or any(each.trains for each in scripts)
-    commanded = commanded or (container.object_kind in _OF_TORCH and not _all_other(found))
+    own = bool(found) or not _OTHER_IMAGE.search(_bare_name(image))  # a command, or an image that may have one
+    commanded = commanded or (container.object_kind in _OF_TORCH and own and not _all_other(found))
     if not commanded and _SERVING_IMAGE.search(_bare_name(image)):
         return Purpose(SERVING, (f"the image {image}", *serving))
     if not commanded and (_OTHER_IMAGE.search(_bare_name(image)) or _all_other(found)):
