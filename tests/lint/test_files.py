@@ -238,6 +238,8 @@ SCRIPTS = {
     "imports": "import torch\nfrom own.data import make\nloss.backward()\n",
     "default": "from transformers import Trainer\nTrainer(args=TrainingArguments(o)).train()\n",
     "pool": "import torch\np.add_argument('--max-workers', type=int, default=8)\nDataLoader(d, 8)\nloss.backward()\n",
+    "spread": "import torch\nk = {'num_workers': 4} if cuda else {}\nDataLoader(d, 64, **k)\nloss.backward()\n",
+    "cuda": "import torch\nDataLoader(d, 64, num_workers=4 if use_cuda else 0)\nloss.backward()\n",
     "ray": "import torch, ray\nDataLoader(d, 8)\nloss.backward()\nScalingConfig(num_workers=8)\n",
 }
 NEW_KINDS = [
@@ -278,6 +280,8 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         "unsaid": ["error"],
         "other": [],
         "pool": [],
+        "spread": ["error"],
+        "cuda": ["error"],
         "ray": [],
     }
     (tmp_path / "docker/train/own").mkdir()

@@ -41,6 +41,7 @@ _BARE = sys.stdlib_module_names | {
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
+_SPREAD = re.compile(r"[\"']num_workers[\"']\s*:\s*(\d{1,3})\b")  # in a dictionary that a loader gets, as where CUDA is
 _RANKS = re.compile(r"\binit_process_group\(|\bmp\.spawn\(|\bDistributedDataParallel\b")  # that share more than batches
 _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _DEEPEST = 6  # folders above a text that are looked into
@@ -157,7 +158,10 @@ def shown_whole(text: str) -> NearScript:
 
 def _with_loaders(text: str, loaders: tuple[Loader, ...], beside: frozenset[str] = frozenset()) -> NearScript:
     """Return what a script shows, with the modules `beside` it: without other imports and loaders it has no workers."""
-    shown = shown_by(text)._replace(loaders=loaders)
+    spread = (
+        _SPREAD.findall(text) if any(each.settings["num_workers"].text.startswith("**") for each in loaders) else ()
+    )
+    shown = shown_by(text)._replace(loaders=loaders, workers=max(map(int, spread), default=None))
     others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
     return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
 

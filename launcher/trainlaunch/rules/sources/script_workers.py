@@ -11,6 +11,7 @@ from trainlaunch.rules.sources.near_scripts import NearScript
 from trainlaunch.script.script_facts import KNOWN, OPTION, OVERRIDE, VARIABLE, Loader
 from trainlaunch.script.script_facts import Value as Setting
 
+_ON_GPU = re.compile(r"(\d{1,3}) if .*(?:cuda|gpu)")
 _MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
 
 
@@ -53,7 +54,8 @@ def _number(setting: Setting, argv: Sequence[str], env: Mapping[str, Value[str]]
         given = env[setting.text]
         text = given.value if isinstance(given, Known) else None
     elif setting.kind not in {KNOWN, VARIABLE}:
-        return None
+        on_gpu = _ON_GPU.match(setting.text)  # whoever asks has one
+        return int(on_gpu[1]) if on_gpu else None
     return int(str(text)) if re.fullmatch(r"\d{1,4}", str(text)) else None
 
 
