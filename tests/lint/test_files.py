@@ -237,6 +237,10 @@ SCRIPTS = {
     "other": "import tensorflow as tf\nfrom own.net import net\n",
     "imports": "import torch\nfrom own.data import make\nloss.backward()\n",
     "default": "from transformers import Trainer\nTrainer(args=TrainingArguments(o)).train()\n",
+    "pool": "import torch\np.add_argument('--max-workers', type=int, default=8)\nDataLoader(d, 8)\nloss.backward()\n",
+    "spread": "import torch\nk = {'num_workers': 4} if cuda else {}\nDataLoader(d, 64, **k)\nloss.backward()\n",
+    "cuda": "import torch\nDataLoader(d, 64, num_workers=4 if use_cuda else 0)\nloss.backward()\n",
+    "ray": "import torch, ray\nDataLoader(d, 8)\nloss.backward()\nScalingConfig(num_workers=8)\n",
 }
 NEW_KINDS = [
     ("train.sbatch", "#SBATCH --gres=gpu:4\nsrun docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n"),
@@ -269,12 +273,16 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         (tmp_path / "docker/train/train.py").write_text(text)
         near_script.cache_clear()
         codes[name] = [each.severity.value for each in lint_file(compose).findings if each.diagnostic.code == "TL301"]
-    assert codes == {"loads": ["error"], "alone": [], "imports": ["info"], "ranks": ["warning"], "default": []} | {
+    assert codes == {"loads": ["warning"], "alone": [], "imports": ["info"], "ranks": ["warning"], "default": []} | {
         "small": ["warning"],
         "few": ["warning"],
         "many": ["error"],
         "unsaid": ["error"],
         "other": [],
+        "pool": [],
+        "spread": ["error"],
+        "cuda": ["error"],
+        "ray": [],
     }
     (tmp_path / "docker/train/own").mkdir()
     for name, text in (("none", "import torch\n"), ("some", "DataLoader(d, num_workers=n)\n")):
@@ -283,3 +291,23 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         near_script.cache_clear()
         codes[name] = [each.severity.value for each in lint_file(compose).findings]
     assert (codes["none"], codes["some"]) == ([], ["info"])
+
+
+@pytest.mark.parametrize(
+    ("words", "severity"),
+    [("", "error"), ("-j0", ""), ("-j 6", "error"), ("-j9 --loaders=0", ""), ("--loaders $N", "info")],
+)
+def test_a_command_decides_what_its_script_leaves_open(tmp_path: Path, words: str, severity: str) -> None:
+    """An option of any name may be the loader's; the last one counts."""
+    lines = (
+        "import argparse, torch",
+        "p = argparse.ArgumentParser()",
+        "p.add_argument('-j', '--loaders', type=int, default=4)",
+        "a = p.parse_args()",
+        "for x in torch.utils.data.DataLoader(d, 64, num_workers=a.loaders):",
+        "    loss.backward()",
+    )
+    (tmp_path / "train.py").write_text("\n".join(lines))
+    (tmp_path / "run.sh").write_text(f"docker run --gpus all t:1 python train.py {words}\n")
+    found = [each.severity.value for each in lint_file(tmp_path / "run.sh").findings if each.diagnostic.code == "TL301"]
+    assert found == [severity] * bool(severity)

@@ -256,8 +256,12 @@ def test_every_rule_has_near_misses() -> None:
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "warning"),
         (RUN + "--gpus 4 t:1", "info"),
         (RUN + "--gpus all t:1 python train.py", "info"),
-        (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py", "error"),
+        (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py", "warning"),
+        (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py --epochs 3", "error"),
+        (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train_mnist.py --epochs 3", "info"),
         (RUN + "--gpus 1 h.io/training:1 python -m torch.distributed.run train.py", "warning"),
+        (RUN + "--gpus 2 pytorch-train:1 python train.py --epochs 3", "warning"),
+        (RUN + "--gpus 2 tensorflow-train:1 python train.py --epochs 3", "info"),
     ],
 )
 def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: str) -> None:

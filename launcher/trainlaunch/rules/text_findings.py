@@ -16,6 +16,7 @@ from trainlaunch.rules.texts import (
     container_practice,
     cpus,
     gpu_requests,
+    memory_limits,
     missing_sizes,
     platforms,
     script_loaders,
@@ -37,6 +38,7 @@ FAMILIES = (
     shm_mounts,
     batch_jobs,
     base_images,
+    memory_limits,
 )
 RULES = tuple(each for family in FAMILIES for each in vars(family).values() if isinstance(each, TextRule))
 # A rule that says why a size is not in effect, and the rule that would then only say that it isn't.

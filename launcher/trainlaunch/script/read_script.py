@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import UsageError
@@ -13,7 +14,7 @@ from trainlaunch.script.frameworks import hugging_face, look_ahead, names_cuda
 from trainlaunch.script.loader_calls import calls_of, loaders_of
 from trainlaunch.script.options import options_of
 from trainlaunch.script.owner_calls import object_store, shm_owners_of
-from trainlaunch.script.packages import start_among, start_of
+from trainlaunch.script.packages import Start, start_among, start_of
 from trainlaunch.script.program import Program
 from trainlaunch.script.rank_start import (
     expects_torchrun,
@@ -23,7 +24,7 @@ from trainlaunch.script.rank_start import (
     starts_ranks,
 )
 from trainlaunch.script.required import required_options, subcommand_of
-from trainlaunch.script.script_facts import ScriptFacts, Turns
+from trainlaunch.script.script_facts import Loader, Option, ScriptFacts, Turns
 from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
 from trainlaunch.script.turns import turns_of
 
@@ -32,11 +33,8 @@ _DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an e
 
 def read_script(path: Path) -> ScriptFacts:
     """Return what a script and the modules beside it that it imports say. Raises UsageError."""
-    script = _parsed(path)
     try:
-        hydra = hydra_config(path, script)
-        targets = [str(each.literal) for part in hydra.parts() if (each := part["_target_"])] if hydra else []
-        return _facts(path, imported(path, script, targets), hydra)
+        return _facts(path, *_sources(path))
     except (RecursionError, MemoryError) as cause:
         raise _unreadable(
             f"the training script {path} is nested too deeply", "name a file written by people"
@@ -51,15 +49,59 @@ def known_facts(path: Path) -> ScriptFacts | None:
         return None
 
 
-def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) -> ScriptFacts:
+def loaders_at(path: Path) -> tuple[Loader, ...]:
+    """Return the loaders of a script that lies at `path`; none where reading it fails in whatever way."""
+    try:
+        return _loaders(path, *_sources(path))
+    except Exception:
+        return ()
+
+
+def loaders_in(text: str) -> tuple[Loader, ...]:
+    """Return the loaders of a script of which only the text is there; none where it can't be read."""
+    try:
+        return _loaders(None, (parse(text, "script"),), None)
+    except Exception:
+        return ()
+
+
+def _sources(path: Path) -> tuple[tuple[PythonSource, ...], Config | None]:
+    """Return a script with the modules beside it that it imports, and its configuration of Hydra."""
+    script = _parsed(path)
+    hydra = hydra_config(path, script)
+    targets = [str(each.literal) for part in hydra.parts() if (each := part["_target_"])] if hydra else []
+    return imported(path, script, targets), hydra
+
+
+class _Made(NamedTuple):
+    """A script's program with its options and its start, and what its Trainer makes: loaders, and notes on them."""
+
+    program: Program
+    start: Start | None
+    options: tuple[Option, ...]
+    trainers: tuple[Loader, ...]
+    notes: tuple[str, ...]
+
+
+def _made(path: Path | None, sources: tuple[PythonSource, ...], hydra: Config | None) -> _Made:
     declared = options_of(sources)
     trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
-    start = start_of(path, sources)
-    if start is None:
-        start = start_among(path, sources, texts_of_files(sources))
-    files = named_files(path, start.root / start.folder if start else path.parent, sources, options)
+    start, files = None, {}
+    if path is not None:
+        start = start_of(path, sources) or start_among(path, sources, texts_of_files(sources))
+        files = named_files(path, start.root / start.folder if start else path.parent, sources, options)
     program = Program(sources, {each.dest: each for each in options}, files, hydra)
+    return _Made(program, start, options, trainers, notes)
+
+
+def _loaders(path: Path | None, sources: tuple[PythonSource, ...], hydra: Config | None) -> tuple[Loader, ...]:
+    made = _made(path, sources, hydra)
+    return loaders_of(made.program) or made.trainers
+
+
+def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) -> ScriptFacts:
+    program, start, options, trainers, notes = _made(path, sources, hydra)
     ranks = starts_ranks(program)
     by_option = None if ranks else rank_by_option(program)
     fails_alone = needs_launcher(program)

@@ -1,13 +1,13 @@
 """The script that a command names, where it lies beside the text that has the command: what it shows at a glance.
 
-It is searched for words and never parsed or run, from the text's folder up to the repository's root and no further.
+It lies in a folder between the text's and the repository's root, and is never run. How many workers its loaders have
+is what `init` reads of it: another pool's workers are no DataLoader's.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import os
 import re
 import sys
@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.script.read_script import loaders_at, loaders_in
+from trainlaunch.script.script_facts import Loader
 from trainlaunch.units import MIB
 
 # A script that imports one of these computes with PyTorch.
@@ -29,25 +31,19 @@ _OTHER = re.compile(
     r"^[ \t]*(?:import|from) (?:tensorflow|keras|jax|flax|mxnet|paddle|xgboost|lightgbm)\b", re.MULTILINE
 )
 _SMALL = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
-_BATCH = re.compile(r"\bbatch_size[ ]?=[ ]?([\w.]+)")
-_MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
 )
-_LOADER = re.compile(r"\bDataLoader\(")
-_WORKERS = re.compile(r"\bnum_workers\b[\"']?[ ]?[=:,][ ]?(?:type=int,[ ]?)?(?:default=)?([\w.]+)")
-_DEFAULT = re.compile(r"[\"']--[\w-]{0,20}workers[\"'][^()\n]{0,60}\bdefault[ ]?=[ ]?(\d{1,3})\b")
 # Of these a script that imports nothing else has no loader that its own text doesn't name.
 _BARE = sys.stdlib_module_names | {
     *("torch", "torchvision", "torchaudio", "numpy", "scipy", "pandas", "sklearn", "matplotlib", "seaborn", "tqdm"),
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
+_SPREAD = re.compile(r"[\"']num_workers[\"']\s*:\s*(\d{1,3})\b")  # in a dictionary that a loader gets, as where CUDA is
 _RANKS = re.compile(r"\binit_process_group\(|\bmp\.spawn\(|\bDistributedDataParallel\b")  # that share more than batches
-_OF_TRANSFORMERS = re.compile(r"\b(?:TrainingArguments|SFTConfig)\(")
 _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
-_ANY_WORKERS = re.compile(r"workers", re.IGNORECASE)
 _DEEPEST = 6  # folders above a text that are looked into
 _WITH_CHILDREN = 2  # of them, also in the folders that lie in them
 _MOST_CHILDREN = 30
@@ -58,7 +54,8 @@ _MOST_MODULES = 20
 class NearScript(NamedTuple):
     """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
 
-    `ranks` share more than batches; `small` are its batches; `other` is another framework alone.
+    `ranks` share more than batches; `small` are its batches; `other` is another framework alone. `loaders` are those
+    that it makes, of which a command may decide something.
     """
 
     trains: bool
@@ -67,6 +64,7 @@ class NearScript(NamedTuple):
     ranks: bool = False
     small: bool = False
     other: bool = False
+    loaders: tuple[Loader, ...] = ()
 
 
 def together(scripts: list[NearScript]) -> NearScript | None:
@@ -138,9 +136,8 @@ def _read(path: Path, named_by: Path) -> NearScript | None:
     except (OSError, ValueError):
         return None
     beside = dict(_modules_beside(path, text))
-    own, whole = shown_whole(text), shown_whole("\n".join((text, *beside.values())), frozenset(beside))
-    # A module may have more loaders than the script uses: what it sets is no number of this script's.
-    return whole._replace(serves=own.serves, workers=own.workers or (0 if whole.workers == 0 else None))
+    whole = _with_loaders("\n".join((text, *beside.values())), loaders_at(path), frozenset(beside))
+    return whole._replace(serves=shown_by(text).serves)
 
 
 def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
@@ -154,13 +151,19 @@ def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
                 yield module, read_regular(found, MIB).decode(errors="replace")
 
 
-def shown_whole(text: str, beside: frozenset[str] = frozenset()) -> NearScript:
+def shown_whole(text: str) -> NearScript:
+    """Return what a script shows of which nothing but this text is there."""
+    return _with_loaders(text, loaders_in(text))
+
+
+def _with_loaders(text: str, loaders: tuple[Loader, ...], beside: frozenset[str] = frozenset()) -> NearScript:
     """Return what a script shows, with the modules `beside` it: without other imports and loaders it has no workers."""
-    shown = shown_by(text)
-    if shown.workers is None and not _MAY_LOAD.search(text):
-        others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
-        return shown if others else shown._replace(workers=0)
-    return shown
+    spread = (
+        _SPREAD.findall(text) if any(each.settings["num_workers"].text.startswith("**") for each in loaders) else ()
+    )
+    shown = shown_by(text)._replace(loaders=loaders, workers=max(map(int, spread), default=None))
+    others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
+    return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
 
 
 def _modules(text: str) -> Iterator[str]:
@@ -170,35 +173,13 @@ def _modules(text: str) -> Iterator[str]:
 
 
 def shown_by(text: str) -> NearScript:
-    """Return what the text of a script shows."""
-    torch, workers = TORCH.search(text) is not None, _workers(text)
+    """Return what the text of a script shows at a glance, which is nothing of its loaders."""
+    torch = TORCH.search(text) is not None
     return NearScript(
         torch and _TRAINS.search(text) is not None,
         _SERVES.search(text) is not None,
-        workers,
+        None,
         _RANKS.search(text) is not None,
-        (_SMALL.search(text) is not None and "Resize(" not in text) or _samples(text, workers) <= _MOST_SAMPLES,
+        _SMALL.search(text) is not None and "Resize(" not in text,
         not torch and _OTHER.search(text) is not None,
     )
-
-
-def _workers(text: str) -> int | None:
-    """Return the most workers that a script sets by a number, 0 where it has loaders and names no workers."""
-    if not _LOADER.search(text) and not (_OF_TRANSFORMERS.search(text) and "Trainer(" in text):
-        return None
-    if not _ANY_WORKERS.search(text):
-        return 0  # the default of torch, and of the Trainer of transformers
-    defaults = [int(match[1]) for match in _DEFAULT.finditer(text)]
-    stated = [match[1] for match in _WORKERS.finditer(text)]
-    numbers = [int(each) for each in stated if each.isdecimal()]
-    if defaults or len(numbers) == len(stated):
-        return max([*numbers, *defaults], default=None)
-    return None
-
-
-def _samples(text: str, workers: int | None) -> float:
-    """Return how many samples are alive at once: two batches a worker, each of the size that every loader sets."""
-    stated = [match[1] for match in _BATCH.finditer(text)]
-    all_state = len(stated) >= max(1, text.count("DataLoader("))
-    known = workers and all_state and all(each.isdecimal() for each in stated)
-    return 2 * workers * max(map(int, stated)) if known and workers else math.inf

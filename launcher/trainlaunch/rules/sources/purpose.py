@@ -15,6 +15,7 @@ from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.rules.sources.container_facts import has_gpu, is_torch_image
 from trainlaunch.rules.sources.near_scripts import NearScript, near_script, shown_whole, together, written_inside
 from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, UNKNOWN, Argv, program, work_of
+from trainlaunch.rules.sources.script_workers import started_by
 from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer, text_at
 from trainlaunch.rules.sources.training_commands import is_training, loader_workers, stated_ranks, stated_workers
 
@@ -59,8 +60,9 @@ _HTTP = re.compile(r"\bcurl\b|\bwget\b|https?://|urllib|requests\.get")
 
 def purpose_of(container: SourceContainer, carried: Mapping[str, str] = {}) -> Purpose:
     """Return what a container is for, with its signs; `carried` are scripts that its text carries by name."""
-    scripts = [*filter(None, (_near(container, each, carried) for each in container.argvs))]
-    scripts += filter(None, [written_inside(container.argv)])
+    started = [(_near(container, each, carried), each) for each in container.argvs]
+    started.append((written_inside(container.argv), ()))
+    scripts = [started_by(each, argv, container.workload.env) for each, argv in started if each is not None]
     return _weighed(container, scripts)._replace(script=together(scripts))
 
 
@@ -72,7 +74,8 @@ def _weighed(container: SourceContainer, scripts: list[NearScript]) -> Purpose:
         return Purpose(SERVING, ("its command serves", *serving))
     training = _training(container, found, scripts)
     commanded = any(kind == TRAINING for kind, _ in found) or any(each.trains for each in scripts)
-    commanded = commanded or (container.object_kind in _OF_TORCH and not _all_other(found))
+    own = bool(found) or not _OTHER_IMAGE.search(_bare_name(image))  # a command, or an image that may have one
+    commanded = commanded or (container.object_kind in _OF_TORCH and own and not _all_other(found))
     if not commanded and _SERVING_IMAGE.search(_bare_name(image)):
         return Purpose(SERVING, (f"the image {image}", *serving))
     if not commanded and (_OTHER_IMAGE.search(_bare_name(image)) or _all_other(found)):

@@ -26,8 +26,10 @@ from trainlaunch.units import counted, human_size
 _INTERACTIVE = frozenset(
     {"", "bash", "sh", "zsh", "sleep", "tail", "jupyter", "jupyter-lab", "jupyter-notebook", "start-notebook.sh"}
 )
+_KEPT_OPEN = frozenset({"--interactive", "--tty", "--detach"})  # else an image without a command runs its own program
 LONE_GPU = "a GPU; one process without workers is right without"
-_ENOUGH = 2  # signs, beyond which a lone GPU is an error where nothing can tell the workers
+_LIKELY, _CERTAIN = 2, 3  # signs, beyond which a lack is a warning and an error where nothing can tell the workers
+_SMALL = re.compile(r"mnist|cifar", re.IGNORECASE)  # scripts of images that fit into 64 MiB
 _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs that more than a shell is in an image
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
 _SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
@@ -83,14 +85,14 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         runtime = is_torch_image(workload) and container.object_kind.endswith("TrainingRuntime")
         return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
     if count is not None and count > 1:
-        return Severity.WARNING, f"training with {count} GPUs"
+        lone = not launched and ranks == 1 and (is_of_others(workload) or script.other)  # one process has them all
+        return Severity.INFO if lone else Severity.WARNING, f"training with {count} GPUs"
     commanded = script.trains or any(map(is_training, container.argvs))
     what = "a training command with GPUs" if commanded else "a pod of a training job with GPUs"
-    grave = torch and commanded and container.purpose.script is None and len(container.purpose.signs) > _ENOUGH
-    if alone and not grave:
+    signs = len(container.purpose.signs) if torch and commanded and container.purpose.script is None else 0
+    if alone and (signs <= _LIKELY or any(_SMALL.search(program(each).script) for each in container.argvs)):
         return Severity.INFO, f"{what}, if its DataLoaders have workers"
-    certain = grave and (is_torch_base(workload) or not alone)
-    return Severity.ERROR if certain else Severity.WARNING, what
+    return Severity.ERROR if signs > _CERTAIN and is_torch_base(workload) else Severity.WARNING, what
 
 
 def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
@@ -106,7 +108,8 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
     if gpus and idle and is_torch_base(workload) and not _SERVED & {*container.purpose.signs}:
         return Severity.WARNING, "a PyTorch image with GPUs"
     line = workload.span.line
-    if gpus and idle and any(line < each <= line + _NEAR for each in beside.training_lines):
+    shell = bool(container.argvs) or workload.format != "docker_run" or not _KEPT_OPEN.isdisjoint(workload.rest)
+    if gpus and idle and shell and any(line < each <= line + _NEAR for each in beside.training_lines):
         return Severity.WARNING, "a shell with GPUs, and training commands follow for it"
     if count is not None and count > 1:
         told = any(each == "the image" or each.startswith("the kind ") for each in container.purpose.signs)
@@ -130,6 +133,10 @@ def _parted(container: SourceContainer, shards: int) -> str:
 
 
 def _shards(container: SourceContainer) -> int:
-    """Return over how many processes a server spreads its model, 1 where its command doesn't say."""
+    """Return over how many of its GPUs a server spreads its model, 1 where its command doesn't say.
+
+    Parts that other containers have are reached by the network.
+    """
     found = [int(match[1]) for argv in container.argvs for match in _SHARDS.finditer(" ".join(argv))]
-    return max(found, default=1)
+    others = (int(each) for each in container.workload.devices.values() if re.fullmatch(r"[1-9]\d?", each))
+    return min(max(found, default=1), gpu_count(container.workload) or max(others, default=1000))

@@ -23,6 +23,11 @@ OPTION_OF_WORKERS = re.compile(  # `--workers` is a server's as often as a loade
     r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?"
 )
 OVERRIDE_OF_WORKERS = re.compile(r"\+{0,2}(?:[\w/]+\.)*(?:\w*_)?num_workers=(.*)")  # Hydra's
+# What one worker has, or servers of parameters beside it: of such a command num_workers are pods, actors or nodes.
+_OF_ACTORS = re.compile(
+    r"--?(?:[\w.]*[-_.])?(?:worker[-_](?:image|pod|resources?|cpus?|gpus?|memory|nodes?|hosts?)\w*"
+    r"|(?:num[-_])?(?:cpus?|gpus?|resources?|memory|envs?)[-_]per[-_]worker|(?:num[-_])?ps(?:[-_]\w+)?)(?:=.*)?"
+)
 _RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]gpus)(?:=(.*))?")
 _PROCESSES = re.compile(r"--num[-_]processes(?:=(.*))?")
 _MACHINES = re.compile(r"--num[-_]machines(?:=(.*))?")
@@ -157,7 +162,7 @@ def _values_of(argv: Argv, flag: re.Pattern[str]) -> Iterator[str]:
 
 def _workers_of(argv: Argv) -> Iterator[int]:
     kind, signs = work_of(argv)
-    if kind in {SERVING, OTHER} or not program(argv).script:
+    if kind in {SERVING, OTHER} or not program(argv).script or any(map(_OF_ACTORS.fullmatch, argv)):
         return
     for index, word in enumerate(argv):
         match = _WORKERS.fullmatch(word) or (OPTION_OF_WORKERS.fullmatch(word) if signs else None)

@@ -1,0 +1,69 @@
+"""How many workers the loaders of a script have where a command starts it, by its text and by the command's words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from trainlaunch.formats.workload import Known, Value
+from trainlaunch.rules.sources.near_scripts import NearScript
+from trainlaunch.script.script_facts import KNOWN, OPTION, OVERRIDE, VARIABLE, Loader
+from trainlaunch.script.script_facts import Value as Setting
+
+_ON_GPU = re.compile(r"(\d{1,3}) if .*(?:cuda|gpu)")
+_MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
+
+
+def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[str]]) -> NearScript:
+    """Return what a script shows once a command has started it: its loaders' most workers, if that is certain.
+
+    It is where one loader surely has some, or all surely have none.
+    """
+    found = [_number(each.settings["num_workers"], argv, env) for each in script.loaders]
+    known = [each for each in found if each is not None]
+    most = max(known, default=0)
+    if not found or (not most and len(known) < len(found)):
+        return script
+    samples = max(_samples(each, number, argv, env) for each, number in zip(script.loaders, found, strict=True))
+    return script._replace(workers=most, small=script.small or samples <= _MOST_SAMPLES)
+
+
+def _samples(loader: Loader, workers: int | None, argv: Sequence[str], env: Mapping[str, Value[str]]) -> float:
+    """Return how many samples a loader has alive at once: two batches a worker."""
+    size = loader.settings.get("batch_size")
+    batch = _number(size, argv, env) if size is not None else None
+    if workers == 0:
+        return 0
+    return math.inf if workers is None or batch is None else 2 * workers * batch
+
+
+def _number(setting: Setting, argv: Sequence[str], env: Mapping[str, Value[str]]) -> int | None:
+    """Return the number that a setting of a loader is; None where only the run knows."""
+    if setting.given_by is not None and any(_passed(argv, setting.given_by.names)):
+        return None  # the command names another file
+    text: object = setting.literal
+    if setting.kind == OPTION:
+        option = setting.option
+        if option is None or option.changed:
+            return None
+        text = next(iter(reversed([*_passed(argv, option.names)])), option.default)
+    elif setting.kind == OVERRIDE:
+        text = next(iter(reversed([*_passed(argv, (setting.text, f"+{setting.text}", f"++{setting.text}"))])), text)
+    elif setting.kind == VARIABLE and setting.text in env:
+        given = env[setting.text]
+        text = given.value if isinstance(given, Known) else None
+    elif setting.kind not in {KNOWN, VARIABLE}:
+        on_gpu = _ON_GPU.match(setting.text)  # whoever asks has one
+        return int(on_gpu[1]) if on_gpu else None
+    return int(str(text)) if re.fullmatch(r"\d{1,4}", str(text)) else None
+
+
+def _passed(argv: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+    """Yield what a command's words give to an option, joined by `=` or as the next word."""
+    for at, word in enumerate(argv):
+        name, joined, value = word.partition("=")
+        if name in names:
+            yield value if joined else argv[at + 1] if at + 1 < len(argv) else ""
+        elif any(re.fullmatch(rf"{each}\d+", word) for each in names if re.fullmatch(r"-\w", each)):
+            yield word[2:]
