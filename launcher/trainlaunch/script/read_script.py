@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,7 +88,8 @@ def _made(path: Path | None, sources: tuple[PythonSource, ...], hydra: Config | 
     declared = options_of(sources)
     trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
-    start, files = None, {}
+    start: Start | None = None
+    files: Mapping[str, Config] = {}
     if path is not None:
         start = start_of(path, sources) or start_among(path, sources, texts_of_files(sources))
         files = named_files(path, start.root / start.folder if start else path.parent, sources, options)
