@@ -149,7 +149,17 @@ def test_json_has_loaders_findings_and_the_part_of_the_lock(trainlaunch: Runs, p
         {"at": "train.py:48", "num_workers": 2, "batches_held": 2, "batch": {"storages": [3 << 20, 512]}}
     ]
     assert set(found["probe"]) == {
-        *("input", "target", "torch", "python", "start_method", "loaders_run", "batches_seen", "loaders"),
+        *(
+            "input",
+            "forced_input",
+            "target",
+            "torch",
+            "python",
+            "start_method",
+            "loaders_run",
+            "batches_seen",
+            "loaders",
+        ),
         "dataset_tensor_bytes",
     }
     assert found["shm"]["need"] == 6 * ((3 << 20) + 4096) + 14 * 4096

@@ -46,7 +46,10 @@ def input_of(job: JobSpec, *, tuned: bool = False) -> str:
 
     image = job.image.partition("@")[0] if job.origin("image").kind == KIND else job.image
     ranks = ranks_of(job).value
-    stated = re.findall(r"\w+", re.sub(_TUNED, "", job.data_loader.stated)) if tuned else job.data_loader.stated
+    stated: str | list[str] = job.data_loader.stated
+    if tuned:
+        others = re.sub(_TUNED, "", job.data_loader.stated)
+        stated = re.findall(r"\w+", others)
     whole = (image, job.command, job.script, torchrun_prefix(job, ranks), stated, ranks)
     return f"sha256:{hashlib.sha256(repr(whole).encode()).hexdigest()}"
 
