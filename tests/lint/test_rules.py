@@ -305,3 +305,8 @@ def test_a_script_that_a_config_map_carries_says_its_workers() -> None:
     carried = "kind: ConfigMap\ndata:\n  train.py: |\n    import torch\n    %s\n    loss.backward()\n---\n"
     assert codes(carried % "x = 1" + job, "kubernetes") == []
     assert codes(carried % "x = DataLoader(d, num_workers=4)" + job, "kubernetes") == ["TL301"]
+    on_cpus = pod("command: [python, /w/train.py]", image="pytorch/pytorch:2.9.1")
+    for number, severities in (("4", ["info"]), ("4 if use_cuda else 0", [])):
+        text = carried % f"x = DataLoader(d, num_workers={number})" + on_cpus
+        found = [each.severity.value for each in linted(text, "kubernetes", DEFECTS).findings if each.code == "TL301"]
+        assert found == severities, number

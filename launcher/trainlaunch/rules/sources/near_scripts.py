@@ -55,7 +55,7 @@ class NearScript(NamedTuple):
     """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
 
     `ranks` share more than batches; `small` are its batches; `other` is another framework alone. `loaders` are those
-    that it makes, of which a command may decide something.
+    that it makes, of which a command may decide something. `on_cpu` are its surest workers where there is no GPU.
     """
 
     trains: bool
@@ -65,6 +65,7 @@ class NearScript(NamedTuple):
     small: bool = False
     other: bool = False
     loaders: tuple[Loader, ...] = ()
+    on_cpu: int = 0
 
 
 def together(scripts: list[NearScript]) -> NearScript | None:
@@ -77,6 +78,7 @@ def together(scripts: list[NearScript]) -> NearScript | None:
         any(each.ranks for each in scripts),
         all(each.small for each in scripts),
         all(each.other for each in scripts),
+        on_cpu=max((each.on_cpu for each in scripts), default=0),
     )
     return shown if scripts else None
 

@@ -25,8 +25,15 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
     most = max(known, default=0)
     if not found or (not most and len(known) < len(found)):
         return script
+    steady = [number or 0 for each, number in zip(script.loaders, found, strict=True) if not _is_on_gpu(each)]
     samples = max(_samples(each, number, argv, env) for each, number in zip(script.loaders, found, strict=True))
-    return script._replace(workers=most, small=script.small or samples <= _MOST_SAMPLES)
+    small = script.small or samples <= _MOST_SAMPLES
+    return script._replace(workers=most, on_cpu=max(steady, default=0), small=small)
+
+
+def _is_on_gpu(loader: Loader) -> bool:
+    """Whether a loader has its workers only where there is a GPU."""
+    return _ON_GPU.match(loader.settings["num_workers"].text) is not None
 
 
 def _samples(loader: Loader, workers: int | None, argv: Sequence[str], env: Mapping[str, Value[str]]) -> float:

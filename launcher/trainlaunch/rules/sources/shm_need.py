@@ -72,6 +72,8 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
             Severity.WARNING if workers == 1 or (not workers and script.small) else Severity.ERROR,
             f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}",
         )
+    if script.on_cpu > 1 and not gpus:  # its batches may be small
+        return Severity.INFO, f"the script's {counted(script.on_cpu, 'DataLoader worker')}, on CPUs"
     if object_of(container) in beside.sized_objects and gpus:
         return by_torch, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
