@@ -104,8 +104,11 @@ def _require_dashes(parser: _Parser, command: list[str], words: list[str]) -> No
     if at + len(command) == len(words):
         return
     import shlex
+    import shutil
 
-    fix = f"write `{shlex.join(['trainlaunch', *words[:at], '--', *words[at:]])}`"
+    is_script = words[0] == "run" and command[0].endswith(".py") and shutil.which(command[0]) is None
+    starter = ["--", "python"] if is_script else ["--"]
+    fix = f"write `{shlex.join(['trainlaunch', *words[:at], *starter, *words[at:]])}`"
     parser.error(f"options follow {command[0]}, and no `--` says whose they are", fix=fix)
 
 
