@@ -49,7 +49,7 @@ def memory_limits_refused(container: SourceContainer) -> Iterator[Problem]:
 
 
 def _stated(workload: Workload, names: tuple[str, ...]) -> tuple[str, str, int] | None:
-    """Return the name, the text and the bytes of the first of these that a text states as a size."""
+    """Return the name, the text and the bytes of the first of these that a text sets as a size."""
     for name in names:
         value = workload.rest.get(name)
         text = str(value[-1] if isinstance(value, tuple) and value else value)
