@@ -43,11 +43,21 @@ class Scheduling(LoadGroupScheduling):  # type: ignore[misc]
         file = nodeid.partition("::")[0]
         return file if scope == nodeid and not _has_containers(TESTS.parent / file) else scope
 
+    def remove_node(self, node: Any) -> str | None:
+        """Return the test that a process died of; the next one gets the rest of its file without it, not with it."""
+        units = self.assigned_work[node].values()
+        died_of = next(((unit, test) for unit in units for test, is_over in unit.items() if not is_over), None)
+        if died_of is not None:
+            unit, test = died_of
+            unit[test] = True
+        super().remove_node(node)
+        return died_of and died_of[1]
+
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
     """Replace the scheduler of `--dist=loadgroup`."""
-    return Scheduling(config, log)
+    return Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -6,7 +6,9 @@ import base64
 import functools
 import os
 import pickle
+import shutil
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ from trainlaunch.inside import data_wait as noting
 from trainlaunch.inside.batch_waits import SINCE, Notes, follow
 from trainlaunch.inside.data_wait import RECORD, RECORDS, DataWait
 from trainlaunch.inside.heartbeat import LINE, LINES, Heartbeat
-from trainlaunch.run.base.wait_reading import ASIDE, AskedPage, LoaderWait, read_page
+from trainlaunch.run.base.wait_reading import ASIDE, FOLDER, PAGE, AskedPage, LoaderWait, read_page
 
 PAUSE = 0.05
 
@@ -312,13 +314,31 @@ def test_torchs_compiler_is_kept_away(page: Path, torch: Torch, monkeypatch: pyt
 
 @pytest.mark.parametrize("skew", [-900, 0, 900])
 def test_a_page_that_a_command_reads_is_read_by_the_time_beside_it(page: Path, kind: Kinds, skew: int) -> None:
-    """The clock of a node may be minutes from this host's. Where it isn't told, what goes on isn't counted."""
+    """The clock of a node may be minutes from that of this host."""
     data: list[bytes] = []
     next(kind(lambda _: data.append(page.read_bytes()))(Loader(None, 1)))
     (since,) = (struct.unpack_from("=q", data[0], 8 * SINCE)[0] // 10**9,)
     moved = bytearray(data[0])
     struct.pack_into("=q", moved, 8 * SINCE, (since + skew) * 10**9)
     text = base64.encodebytes(bytes(moved)).decode() + f"\n1 {os.getpid()}\n"
-    for told, waited in ((f"{since + skew + 7}\n", 7.0), ("", 0.0)):
-        found = AskedPage(lambda _, told=told: text + told).read()  # type: ignore[misc]
-        assert (found and found.waited) == waited
+    found = AskedPage(lambda _: f"{text}{since + skew + 7}\n").read()
+    assert found
+    assert found.waited == 7.0
+
+
+def test_a_page_of_an_image_without_date_is_read(page: Path, kind: Kinds) -> None:
+    """An engine gives what a command says on stderr beside its output; what goes on isn't counted."""
+    data: list[bytes] = []
+    next(kind(lambda _: data.append(page.read_bytes()))(Loader(None, 1)))
+    page.write_bytes(data[0])
+    (page.parent / "base64").symlink_to(shutil.which("base64") or "")
+
+    def execute(words: list[str]) -> str:
+        look = words[2].replace(f"{FOLDER}/{PAGE}", str(page))
+        path = {"PATH": str(page.parent)}
+        ran = subprocess.run([*words[:2], look], env=path, stdout=-1, stderr=subprocess.STDOUT, text=True, check=True)
+        return ran.stdout
+
+    found = AskedPage(execute).read()
+    assert found
+    assert (found.waited, found.at) == (0.0, 0.0)

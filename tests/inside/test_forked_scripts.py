@@ -62,7 +62,8 @@ def test_its_end_is_its_own(inside: Inner, end: str, code: int) -> None:
 
 
 ENDS = """
-import atexit, ctypes, os, sys, threading, time, torch.utils.data
+import atexit, ctypes, multiprocessing, os, sys, threading, time, torch.utils.data
+lock = multiprocessing.get_context("spawn").Lock()  # unlinked by a handler of a module of the server's
 class Said:
     def __del__(self): os.write(1, b'freed\\n')
 said = Said()

@@ -259,6 +259,9 @@ def test_what_is_no_command_names_what_is_meant(
         words = ("run", "--image", "a:1", "python", "train.py", option, "2")
         fix = f"write `trainlaunch run --image a:1 -- python train.py {option} 2`"
         assert fix in " ".join(trainlaunch(*words).stderr.split())
+    for line in ("run --name sh -- sh -x", "run -- run -d", "run -- echo --name echo", "shell sh -- sh -x"):
+        assert f"write `trainlaunch {line}`" in trainlaunch(*line.replace("-- ", "", 1).split()).stderr, line
+    assert "write `trainlaunch run -- python train.py -j 2`" in trainlaunch("run", "train.py", "-j", "2").stderr
     assert "write `trainlaunch up job.yaml`" in trainlaunch("run", "job.yaml").stderr
     assert "run has no command" in trainlaunch("run").stderr
     assert "which needs --image" in trainlaunch("run", "--mount", "/tmp", "--", "true").stderr

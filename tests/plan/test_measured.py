@@ -325,13 +325,13 @@ def test_what_tune_says_to_write_and_to_delete_leaves_its_result_in_force(tmp_pa
 
 
 def test_a_probe_counts_on_where_the_scripts_own_workers_are_overridden(tmp_path: Path) -> None:
-    """What it saw of the script's own number is of no account then; without `inject: force` it would be."""
+    """What it saw of the script's own number is of no account then; nothing overrides its prefetch_factor."""
     job_file = probed(tmp_path, TRAIN._replace(own_workers=8, own_prefetch=4), data_loader={"num_workers": 2})
     forced = input_of(read_job(job_file), tuned=True)
     keep_probe(job_file, probe_of_job(job_file, TRAIN._replace(own_workers=8, own_prefetch=4), forced_input=forced))
     write_job(tmp_path, **{**FIELDS, "data_loader": {"inject": "force"}})
     plan = planned(job_file)
-    assert (plan.num_workers.value, plan.shm.loaders[0].prefetch_factor, plan.shm.unsized) == (0, 2, False)
+    assert (plan.num_workers.value, plan.shm.loaders[0].prefetch_factor, plan.shm.unsized) == (0, 4, False)
     assert not said(plan, "TL726")
     write_job(tmp_path, **{**FIELDS, "data_loader": {"inject": "num_workers"}})
     assert said(planned(job_file), "TL726")

@@ -16,7 +16,7 @@ import pytest
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.docker.client import Engine, find_endpoint
+from trainlaunch.run.docker.client import Engine, EngineRefused, find_endpoint
 
 from tests.jobs import plan_with, write_job
 from tests.run.gate import Gate
@@ -40,14 +40,19 @@ def job_name(engine: str) -> Iterator[str]:
 
 
 def _remove(job: str) -> None:
-    """Remove what is left of a job by the engine's API: each docker command would be a process, after each test."""
+    """Remove what is left of a job by the engine's API: each docker command would be a process, after each test.
+
+    The run itself may be at it too.
+    """
     of_job = {"label": f"{LABEL_PREFIX}job={job}"}
-    with contextlib.closing(Engine(find_endpoint())) as engine, contextlib.suppress(TargetUnavailable):
+    with contextlib.suppress(TargetUnavailable), contextlib.closing(Engine(find_endpoint())) as engine:
         client: Any = engine.client
         for each in client.containers(all=True, filters=of_job):
-            client.remove_container(each["Id"], v=True, force=True)
+            with contextlib.suppress(EngineRefused), engine.attempting("remove a container"):
+                client.remove_container(each["Id"], v=True, force=True)
         for each in client.networks(filters=of_job):
-            client.remove_network(each["Id"])
+            with contextlib.suppress(EngineRefused), engine.attempting("remove a network"):
+                client.remove_network(each["Id"])
 
 
 @pytest.fixture

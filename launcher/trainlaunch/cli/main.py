@@ -98,14 +98,29 @@ def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> ar
 
 def _require_dashes(parser: _Parser, command: list[str], words: list[str]) -> None:
     """Raise UsageError where options follow the first word of a command without `--`: whose are they?"""
-    ends_with_it = words[len(words) - len(command) :] == command
-    if not command or ends_with_it or command[0].endswith((".yaml", ".yml")):
+    if not command or command[0].endswith((".yaml", ".yml")):
+        return
+    at = _place_of(parser, command, words)
+    if at + len(command) == len(words):
         return
     import shlex
+    import shutil
 
-    at = words.index(command[0])
-    fix = f"write `{shlex.join(['trainlaunch', *words[:at], '--', *words[at:]])}`"
+    is_script = words[0] == "run" and command[0].endswith(".py") and shutil.which(command[0]) is None
+    starter = ["--", "python"] if is_script else ["--"]
+    fix = f"write `{shlex.join(['trainlaunch', *words[:at], *starter, *words[at:]])}`"
     parser.error(f"options follow {command[0]}, and no `--` says whose they are", fix=fix)
+
+
+def _place_of(parser: _Parser, command: list[str], words: list[str]) -> int:
+    """Return where a command begins: an option's value, the run's name and `run` itself may be the same words."""
+    options = parser._option_string_actions
+    for at in range(1, len(words)):
+        before, after = options.get(words[at - 1]), words[at + len(command) :]
+        is_value = before is not None and before.nargs != 0
+        if words[at : at + len(command)] == command and not is_value and (not after or after[0].startswith("-")):
+            return at
+    return len(words) - len(command)
 
 
 class _Help(argparse.HelpFormatter):

@@ -57,7 +57,8 @@ def input_of(job: JobSpec, *, tuned: bool = False) -> str:
 def fresh_probe(job: JobSpec) -> ProbeMeasurement | None:
     """Return the lock's probe, None where there is none or it was measured of another job than this one is now.
 
-    Where `inject: force` was written since, as `tune` advises for a constant, the script's own numbers count no more.
+    Where `inject: force` was written since, as `tune` advises for a constant, the script's own number of workers counts
+    no more; its prefetch_factor does, since nothing overrides it.
     """
     measured = job.measured
     if measured is None or measured.probe is None or measured.probed is None:
@@ -69,7 +70,7 @@ def fresh_probe(job: JobSpec) -> ProbeMeasurement | None:
         return probe
     if now.data_loader.inject != OVERRIDING or input_of(now, tuned=True) != probe.forced_input:
         return None
-    return probe._replace(loaders=tuple(each._replace(own_workers=None, own_prefetch=None) for each in probe.loaders))
+    return probe._replace(loaders=tuple(each._replace(own_workers=None) for each in probe.loaders))
 
 
 def fresh_tune(job: JobSpec) -> Tune | None:

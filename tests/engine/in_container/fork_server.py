@@ -37,10 +37,11 @@ def serve() -> None:
     os.open(os.devnull, os.O_RDONLY)  # as 0, the lowest that is free
     own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     container = Container(*LARGE)
-    before = set(sys.modules)
+    before, brought = set(sys.modules), dict[str, Any]()
+    atexit.register(_leave, brought)  # the first one is the last to run: those of the modules need them yet
     for module in PRELOADED:
         __import__(module)
-    brought = {name: module for name, module in sys.modules.items() if name not in before}
+    brought.update({name: module for name, module in sys.modules.items() if name not in before})
     _end_without_destructors()
     container.restore()  # torch makes a folder for what it compiles
     gc.freeze()  # a script's garbage collection touches, and so copies, none of what stands here
@@ -55,7 +56,6 @@ def serve() -> None:
             if process == 0:
                 for each in (requests, answers, out, err):
                     os.close(each)
-                atexit.register(_leave, brought)  # the first one is the last to run
                 _become(request, {**own, **request["env"]}, to_out, to_err)
                 return
             os.close(to_out)

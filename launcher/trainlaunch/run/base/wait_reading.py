@@ -25,7 +25,7 @@ PHASES = {1: "training", 2: "evaluation", 3: "another thread"}
 ASIDE = PHASES[3]
 SAID_FROM = 0.1  # a share from which something is to be done
 _NS = 1e9
-_LOOK = f"base64 {FOLDER}/{PAGE} && cd /proc && echo && echo [0-9]* && date +%s"
+_LOOK = f"base64 {FOLDER}/{PAGE} && cd /proc && echo && echo [0-9]* && (date +%s || :) 2>/dev/null"
 
 
 class LoaderWait(NamedTuple):
