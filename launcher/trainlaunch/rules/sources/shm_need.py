@@ -72,8 +72,6 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
             Severity.WARNING if workers == 1 or (not workers and script.small) else Severity.ERROR,
             f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}",
         )
-    if script.on_cpu > 1 and not gpus:  # its batches may be small
-        return Severity.INFO, f"the script's {counted(script.on_cpu, 'DataLoader worker')}, on CPUs"
     if object_of(container) in beside.sized_objects and gpus:
         return by_torch, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
@@ -84,8 +82,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     alone = count == 1 or (count is None and ranks == 1 and not launched)
     quiet = _without_nccl_shm(container) and not shown
     if not gpus or (alone and (shown == 0 or is_of_others(workload) or script.other)) or quiet:
-        runtime = is_torch_image(workload) and container.object_kind.endswith("TrainingRuntime")
-        return (Severity.WARNING, "a PyTorch image in a runtime that trains") if runtime and not gpus else (None, "")
+        return (None, "") if gpus else _on_cpus(container, script)
     if count is not None and count > 1:
         lone = not launched and ranks == 1 and (is_of_others(workload) or script.other)  # one process has them all
         return Severity.INFO if lone else Severity.WARNING, f"training with {count} GPUs"
@@ -95,6 +92,15 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     if alone and (signs <= _LIKELY or any(_SMALL.search(program(each).script) for each in container.argvs)):
         return Severity.INFO, f"{what}, if its DataLoaders have workers"
     return Severity.ERROR if signs > _CERTAIN and is_torch_base(workload) else Severity.WARNING, what
+
+
+def _on_cpus(container: SourceContainer, script: NearScript) -> tuple[Severity | None, str]:
+    """Return the same of a container that trains without a GPU, where batches are small as often as not."""
+    if is_torch_image(container.workload) and container.object_kind.endswith("TrainingRuntime"):
+        return Severity.WARNING, "a PyTorch image in a runtime that trains"
+    if script.on_cpu > 1:
+        return Severity.INFO, f"the script's {counted(script.on_cpu, 'DataLoader worker')}, on CPUs"
+    return None, ""
 
 
 def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
