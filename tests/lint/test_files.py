@@ -295,7 +295,14 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("words", "severity"),
-    [("", "error"), ("-j0", ""), ("-j 6", "error"), ("-j9 --loaders=0", ""), ("--loaders $N", "info")],
+    [
+        ("", "error"),
+        ("-j0", ""),
+        ("-j 6", "error"),
+        ("-j9 --loaders=0", ""),
+        ("--loaders $N", "info"),
+        ("--load 0", "info"),
+    ],
 )
 def test_a_command_decides_what_its_script_leaves_open(tmp_path: Path, words: str, severity: str) -> None:
     """An option of any name may be the loader's; the last one counts."""

@@ -41,7 +41,29 @@ FOUND = {
     ),
     "a subcommand": (COMMANDS.format(""), ["--lr=1"], ["subcommand (train.py:6)"]),
 }  # fmt: skip
+CLICK = 'import click\n@click.command({})\n@click.option("--data", required=True)\ndef main(data): pass\nmain({})\n'
 NEAR = {
+    "declared by what nothing calls": (
+        f"def more(p):\n    {CONFIG}\n{PARSER.format('', '')}",
+        [],
+    ),
+    "declared on a condition": (PARSER.format(f"if 'x' in sys.argv:\n    {CONFIG}", ""), []),
+    "not required any more": (PARSER.format(f"o = {CONFIG}\no.required = False", ""), []),
+    "words of its own": (f"import sys\nsys.argv += ['x']\n{PARSER.format(DATA, '')}", []),
+    "words of its own, appended": (f"import sys\nsys.argv.append('x')\n{PARSER.format(DATA, '')}", []),
+    "an exit that is caught": (
+        f"import argparse\np = argparse.ArgumentParser()\n{DATA}\ntry: p.parse_args()\nexcept SystemExit: pass\n",
+        [],
+    ),
+    "a return before": (
+        f"import sys\ndef parse():\n    if len(sys.argv) < 2: return None\n    p = argparse.ArgumentParser()\n"
+        f"    {DATA}\n    return p.parse_args()\nparse()\n",
+        [],
+    ),
+    "in a file of configargparse": (f"import configargparse as argparse\n{PARSER.format(CONFIG, '')}", []),
+    "variables of click": (CLICK.format("", "auto_envvar_prefix='X'"), []),
+    "variables in click's settings": (CLICK.format("context_settings={'auto_envvar_prefix': 'X'}", ""), []),
+    "words of its own for click": (CLICK.format("", "['--data', 'x']"), []),
     "absl, in a file": (FLAGS, ["--flagfile=x"]),
     "absl, with one dash": (FLAGS, ["-data=x", "-out=y"]),
     "a subcommand": (COMMANDS.format(""), ["fit-all"]),

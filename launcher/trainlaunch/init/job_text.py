@@ -145,15 +145,14 @@ def _other_options(facts: ScriptFacts, tokens: dict[str, list[Option]]) -> Itera
     given = {each.dest for options in tokens.values() for each in options}
     left = [each for each in facts.options if each.dest not in given]
     own = f"{Path(facts.path).name}:"  # of a module's options nobody knows that its parser is the script's
-    required = [
-        each.flag or each.dest
-        for each in left
-        if each.required and (each in facts.required or each.place.startswith(own))
-    ]
+    required = [each for each in left if each.required and (each in facts.required or each.place.startswith(own))]
+    names = [each.flag or each.dest for each in required]
     if required:
-        yield from comment_lines(f"The script also requires {', '.join(required)}: add what it needs to command.")
+        certain = all(each in facts.required for each in required)  # else it may be of one command, or on a condition
+        told = "The script also requires {}" if certain else "Its parser declares {} as required"
+        yield from comment_lines(f"{told.format(', '.join(names))}: add what it needs to command.")
     rest = [f"{each.flag} ({each.default})" if each.default is not None else each.flag for each in left if each.flag]
-    rest = [" ".join(each.split()) for each in rest if each.split(" ")[0] not in required]
+    rest = [" ".join(each.split()) for each in rest if each.split(" ")[0] not in names]
     if rest:
         more = f", and {len(rest) - _MAX_OPTIONS} more" if len(rest) > _MAX_OPTIONS else ""
         yield from comment_lines(f"Its other options and their defaults: {', '.join(rest[:_MAX_OPTIONS])}{more}.")

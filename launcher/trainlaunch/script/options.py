@@ -64,7 +64,10 @@ def _declared(call: ast.Call, names: list[str], source: PythonSource, changed: s
     dest = literal(stated["dest"]) if "dest" in stated else (bare or [flag.lstrip("-")])[0]
     spelled = str(dest).replace("-", "_")
     positional = not flags and not source.dotted(call.func).startswith("click.option")
-    optional = "nargs" in stated and literal(stated["nargs"]) in {"?", "*"}
+    count = stated.get("nargs")
+    optional = count is not None and (
+        literal(count) in {"?", "*", "..."} or ast.unparse(count).endswith(("REMAINDER", "ZERO_OR_MORE", "OPTIONAL"))
+    )
     of_click = source.dotted(call.func).startswith("click.")
     optional = optional or (of_click and ("default" in stated or ast.unparse(stated.get("required", call)) == "False"))
     return Option(

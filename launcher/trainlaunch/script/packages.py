@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import itertools
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from trainlaunch.repository.root import is_home
 from trainlaunch.script.source import MAX_FOLDERS_ABOVE, PythonSource, is_file, is_top
 
 _SOURCES = "src"
@@ -35,7 +37,7 @@ def start_of(script: Path, sources: tuple[PythonSource, ...]) -> Start | None:
         if max(levels) >= len(file.parents):
             return None
         return _as_module(file, file.parents[max(levels)])
-    names = list(dict.fromkeys(_imported(source)))
+    names = [each for each in dict.fromkeys(_imported(source)) if each not in sys.stdlib_module_names]
     beside = [each for each in names if (file.parent, "") in _holding(file, each)]  # where `python -m` doesn't look
     for name in (each for each in names if each not in beside):
         for folder, below in _holding(file, name):
@@ -58,13 +60,22 @@ def start_among(script: Path, sources: tuple[PythonSource, ...], named: Iterable
     there = [each for each in names if is_file(file.parent / each)]
     above = max(each.split("/").count("..") for each in (*(each.name for each in sources), *there))
     for folder in () if there else _above(file):
+        if _is_whole(folder):
+            break
         if any(is_file(folder / each) for each in names) and above <= file.parents.index(folder):
             return Start(folder)
     if not above or above >= len(file.parents):
         return None
     root = file.parents[above]
+    if _is_whole(root):
+        return None
     inside = any(each.startswith("..") for each in there) or any(map(_adds_above, sources[0].calls))
     return Start(root, folder=file.parent.relative_to(root).as_posix() if inside else "")
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a folder has a whole home or disk, which no draft mounts."""
+    return folder == folder.parent or is_home(str(folder))
 
 
 def _adds_above(found: tuple[ast.Call, str]) -> bool:

@@ -52,7 +52,7 @@ def _number(setting: Setting, argv: Sequence[str], env: Mapping[str, Value[str]]
     text: object = setting.literal
     if setting.kind == OPTION:
         option = setting.option
-        if option is None or option.changed:
+        if option is None or option.changed or any(_may_be_meant(each, option.names) for each in argv):
             return None
         text = next(iter(reversed([*_passed(argv, option.names)])), option.default)
     elif setting.kind == OVERRIDE:
@@ -64,6 +64,17 @@ def _number(setting: Setting, argv: Sequence[str], env: Mapping[str, Value[str]]
         on_gpu = _ON_GPU.match(setting.text)  # whoever asks has one
         return int(on_gpu[1]) if on_gpu else None
     return int(str(text)) if re.fullmatch(r"\d{1,4}", str(text)) else None
+
+
+def _may_be_meant(word: str, names: Sequence[str]) -> bool:
+    """Whether a word is only the beginning of an option's name, which argparse takes for it."""
+    head = word.partition("=")[0]
+    return (
+        len(head) > len("--")
+        and head.startswith("--")
+        and head not in names
+        and any(each.startswith(head) for each in names)
+    )
 
 
 def _passed(argv: Sequence[str], names: Sequence[str]) -> Iterator[str]:

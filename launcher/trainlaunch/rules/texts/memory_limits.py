@@ -9,8 +9,9 @@ from trainlaunch.formats.quantities import engine_bytes
 from trainlaunch.formats.workload import Known, Workload
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
-from trainlaunch.rules.sources.source_text import COMPOSE, SourceContainer
+from trainlaunch.rules.sources.source_text import COMPOSE, SourceContainer, at
 
+_LIMIT = "deploy.resources.limits.memory"
 _SWAP = ("--memory-swap", "service.memswap_limit")
 _RESERVED = ("--memory-reservation", "service.mem_reservation", "service.deploy.resources.reservations.memory")
 
@@ -19,13 +20,15 @@ _RESERVED = ("--memory-reservation", "service.mem_reservation", "service.deploy.
 def memory_limits_refused(container: SourceContainer) -> Iterator[Problem]:
     """What a container may swap or has reserved doesn't go with its memory limit."""
     workload = container.workload
-    if container.podman or workload.format not in {COMPOSE, "docker_run"}:
+    other = str(workload.rest.get("command", "")).startswith("nerdctl")  # whose checks are others
+    if other or container.podman or workload.format not in {COMPOSE, "docker_run"}:
         return
     memory, compose = workload.memory, workload.format == COMPOSE
-    limit = "mem_limit" if compose else "--memory"
+    by_deploy = at(container.own, "mem_limit") is None and at(container.own, *_LIMIT.split(".")) is not None
+    limit = (_LIMIT if by_deploy else "mem_limit") if compose else "--memory"
     swap, reserved = _stated(workload, _SWAP), _stated(workload, _RESERVED)
     span = workload.span if memory is None else memory.span
-    if swap and swap[2] > 0 and memory is None:
+    if swap and swap[2] > 0 and (memory is None or (isinstance(memory, Known) and not memory.value)):
         yield Problem(
             f"{swap[0]} {swap[1]} stands without {limit}, and docker refuses it",
             f"add {limit}, or leave {swap[0]} out",
