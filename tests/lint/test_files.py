@@ -239,6 +239,7 @@ SCRIPTS = {
     "default": "from transformers import Trainer\nTrainer(args=TrainingArguments(o)).train()\n",
     "pool": "import torch\np.add_argument('--max-workers', type=int, default=8)\nDataLoader(d, 8)\nloss.backward()\n",
     "spread": "import torch\nk = {'num_workers': 4} if cuda else {}\nDataLoader(d, 64, **k)\nloss.backward()\n",
+    "emptied": "import torch\nk = {'num_workers': 4} if cuda else {}\nk.update(w)\nDataLoader(d, 64, **k)\nloss.backward()\n",
     "cuda": "import torch\nDataLoader(d, 64, num_workers=4 if use_cuda else 0)\nloss.backward()\n",
     "ray": "import torch, ray\nDataLoader(d, 8)\nloss.backward()\nScalingConfig(num_workers=8)\n",
 }
@@ -281,6 +282,7 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         "other": [],
         "pool": [],
         "spread": ["error"],
+        "emptied": ["info"],
         "cuda": ["error"],
         "ray": [],
     }
@@ -291,6 +293,13 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         near_script.cache_clear()
         codes[name] = [each.severity.value for each in lint_file(compose).findings]
     assert (codes["none"], codes["some"]) == ([], ["info"])
+    (tmp_path / "docker/train/train.py").unlink()
+    for place in ("a", "b"):  # which of two it is nobody can say
+        (tmp_path / "docker" / place).mkdir()
+        (tmp_path / "docker" / place / "train.py").write_text(SCRIPTS["many"])
+    (tmp_path / "docker" / "run.sh").write_text("docker run --gpus all t:1 python train.py\n")
+    near_script.cache_clear()
+    assert [each.severity.value for each in lint_file(tmp_path / "docker" / "run.sh").findings] == ["info"]
 
 
 @pytest.mark.parametrize(
@@ -302,6 +311,8 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         ("-j9 --loaders=0", ""),
         ("--loaders $N", "info"),
         ("--load 0", "info"),
+        ('"$@"', "info"),
+        ("--lr $LR", "error"),
     ],
 )
 def test_a_command_decides_what_its_script_leaves_open(tmp_path: Path, words: str, severity: str) -> None:

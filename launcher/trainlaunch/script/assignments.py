@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
 
 from trainlaunch.script.source import Function
 
@@ -15,22 +17,32 @@ def assigned(name: str, owner: ast.AST) -> list[ast.expr]:
 
     A loop's variable, an unpacked one and `+=` count as an assignment of something that nobody knows.
     """
-    found: list[ast.expr] = []
-    stored = 0
-    waiting = list(ast.iter_child_nodes(owner))
+    values, stored = _assignments(owner)
+    found = values.get(name, [])
+    return [*found] if len(found) == stored[name] else [*found, ast.Name(name), ast.Name(name)]
+
+
+@functools.lru_cache(maxsize=512)  # asked for each name: a script of a megabyte is walked once
+def _assignments(owner: ast.AST) -> tuple[Mapping[str, list[ast.expr]], Counter[str]]:
+    """Return what is assigned to each name, and how often each is stored to at all."""
+    values: dict[str, list[ast.expr]] = {}
+    stored: Counter[str] = Counter()
+    waiting = deque(ast.iter_child_nodes(owner))
     while waiting:
-        node = waiting.pop(0)
+        node = waiting.popleft()
         if isinstance(node, (Function, ast.ClassDef, ast.Lambda)):
             continue
         waiting += ast.iter_child_nodes(node)
-        stored += isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            stored[node.id] += 1
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, _ONE_TARGET) else []
         )
         value = getattr(node, "value", None)
-        if any(isinstance(each, ast.Name) and each.id == name for each in targets) and isinstance(value, ast.expr):
-            found.append(value)
-    return found if len(found) == stored else [*found, ast.Name(name), ast.Name(name)]
+        if isinstance(value, ast.expr):
+            for name in {each.id for each in targets if isinstance(each, ast.Name)}:
+                values.setdefault(name, []).append(value)
+    return values, stored
 
 
 def is_always(name: str, function: Function) -> bool:

@@ -11,7 +11,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -41,7 +41,6 @@ _BARE = sys.stdlib_module_names | {
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
-_SPREAD = re.compile(r"[\"']num_workers[\"']\s*:\s*(\d{1,3})\b")  # in a dictionary that a loader gets, as where CUDA is
 _RANKS = re.compile(r"\binit_process_group\(|\bmp\.spawn\(|\bDistributedDataParallel\b")  # that share more than batches
 _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _DEEPEST = 6  # folders above a text that are looked into
@@ -94,10 +93,11 @@ def near_script(text: str, script: str, context: str = "") -> NearScript | None:
     parts = [each for each in PurePosixPath(script).parts if each not in {"/", ".", ".."}]
     endings = [Path(*parts[index:]) for index in range(len(parts))][-_ENDINGS:]
     built = [Path(text).parent / context] if context and "$" not in context else []
-    for folder in (*built, *_around(Path(text))):
-        found = next((folder / each for each in endings if _is_file(folder / each)), None)
-        if found is not None:
-            return _read(found, Path(text))
+    for folders in (*([each] for each in built), *_around(Path(text))):
+        found = [next((each / end for end in endings if _is_file(each / end)), None) for each in folders]
+        scripts = [each for each in found if each is not None]
+        if scripts:  # of several in neighbouring folders nobody can say which one it is
+            return _read(scripts[0], Path(text)) if len(scripts) == 1 else None
     return None
 
 
@@ -111,14 +111,17 @@ def written_inside(argv: Iterable[str]) -> NearScript | None:
     return None if text is None else shown_whole(text)
 
 
-def _around(text: Path) -> Iterator[Path]:
-    """Yield the folders in which a text's scripts may lie: its own, those in it, and those above in its repository."""
+def _around(text: Path) -> Iterator[Sequence[Path]]:
+    """Yield the folders in which a text's scripts may lie: its own, those in it, and those above in its repository.
+
+    Those that lie beside each other come together.
+    """
     folders = [*text.absolute().parents][:_DEEPEST]
     root = next((index for index, each in enumerate(folders) if (each / ".git").exists()), len(folders) - 1)
     for index, folder in enumerate(folders[: root + 1]):
-        yield folder
+        yield (folder,)
         if index < _WITH_CHILDREN or index == root:
-            yield from _children(folder)
+            yield _children(folder)
 
 
 @functools.lru_cache(maxsize=256)
@@ -160,12 +163,18 @@ def shown_whole(text: str) -> NearScript:
 
 def _with_loaders(text: str, loaders: tuple[Loader, ...], beside: frozenset[str] = frozenset()) -> NearScript:
     """Return what a script shows, with the modules `beside` it: without other imports and loaders it has no workers."""
-    spread = (
-        _SPREAD.findall(text) if any(each.settings["num_workers"].text.startswith("**") for each in loaders) else ()
-    )
-    shown = shown_by(text)._replace(loaders=loaders, workers=max(map(int, spread), default=None))
+    given = {each.settings["num_workers"].text for each in loaders}
+    spread = [number for each in given if each.startswith("**") for number in _spread(each[2:], text)]
+    shown = shown_by(text)._replace(loaders=loaders, workers=max(spread, default=None))
     others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
     return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
+
+
+def _spread(name: str, text: str) -> Iterator[int]:
+    """Yield the workers of a dictionary that a loader gets whole, as where CUDA is; nothing where it is changed."""
+    if name.isidentifier() and not re.search(rf"\b{name}(?:\.(?:update|pop)\(|\[|\s*\|=)", text):
+        found = re.findall(rf"\b{name}\s*=\s*\{{[^{{}}]*[\"']num_workers[\"']\s*:\s*(\d{{1,3}})\b", text)
+        yield from map(int, found)
 
 
 def _modules(text: str) -> Iterator[str]:

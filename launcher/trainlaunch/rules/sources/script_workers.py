@@ -12,6 +12,8 @@ from trainlaunch.script.script_facts import KNOWN, OPTION, OVERRIDE, VARIABLE, L
 from trainlaunch.script.script_facts import Value as Setting
 
 _ON_GPU = re.compile(r"(\d{1,3}) if .*(?:cuda|gpu)")
+_WORDS = re.compile(r"\$(?:@|\*|\w+|\{[^{}]*\})")  # which a shell replaces by as many as there are
+_VALUE_NEXT = re.compile(r"-[^=]*")  # an option, which takes the next word
 _MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
 
 
@@ -54,9 +56,9 @@ def _number(setting: Setting, argv: Sequence[str], env: Mapping[str, Value[str]]
         option = setting.option
         if option is None or option.changed or any(_may_be_meant(each, option.names) for each in argv):
             return None
-        text = next(iter(reversed([*_passed(argv, option.names)])), option.default)
+        text = _last(argv, option.names, option.default)
     elif setting.kind == OVERRIDE:
-        text = next(iter(reversed([*_passed(argv, (setting.text, f"+{setting.text}", f"++{setting.text}"))])), text)
+        text = _last(argv, (setting.text, f"+{setting.text}", f"++{setting.text}"), text)
     elif setting.kind == VARIABLE and setting.text in env:
         given = env[setting.text]
         text = given.value if isinstance(given, Known) else None
@@ -64,6 +66,14 @@ def _number(setting: Setting, argv: Sequence[str], env: Mapping[str, Value[str]]
         on_gpu = _ON_GPU.match(setting.text)  # whoever asks has one
         return int(on_gpu[1]) if on_gpu else None
     return int(str(text)) if re.fullmatch(r"\d{1,4}", str(text)) else None
+
+
+def _last(argv: Sequence[str], names: Sequence[str], default: object) -> object:
+    """Return the last value that a command gives, else the default; None where a variable may hold further words."""
+    passed = [*_passed(argv, names)]
+    behind = zip(("", *argv), argv, strict=False)
+    more = any(_WORDS.fullmatch(word) and not _VALUE_NEXT.fullmatch(before) for before, word in behind)
+    return passed[-1] if passed else None if more else default
 
 
 def _may_be_meant(word: str, names: Sequence[str]) -> bool:
