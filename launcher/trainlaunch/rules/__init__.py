@@ -56,7 +56,7 @@ REMARKS: tuple[PlanRule, ...] = (
 MAX_SCRIPT_BYTES = MIB
 _JUDGED = re.compile(  # a positional or required argument, or a signature that has such; how workers start; owners
     rb"""add_argument\(\s*["'][^-"']|required\s*=\s*True|click\.argument|typer|fire\.Fire|HfArgumentParser|TrlParser"""
-    rb"""|\bclick\b|\babsl\b|parse_args|get_arg|get_parser|set_start_method|\bspawn\b|object_store_memory|tensor_parallel_size"""
+    rb"""|\bclick\b|\babsl\b|get_arg|get_parser|set_start_method|\bspawn\b|object_store_memory|tensor_parallel_size"""
 )
 
 # Codes of rules that are gone, which policies may still name: a code is never given to another rule.
@@ -189,7 +189,8 @@ def _is_judged(job: JobSpec) -> bool:
     except (OSError, ValueError):
         return False
     handed = any("{num_workers}" in each for each in (*(job.command or ()), job.script or "", *job.env.values()))
-    return _JUDGED.search(text) is not None or (not handed and b"num_workers" in text)
+    parser_elsewhere = b"parse_args" in text and b"add_argument(" not in text
+    return _JUDGED.search(text) is not None or parser_elsewhere or (not handed and b"num_workers" in text)
 
 
 def _remarks(plan: LaunchPlan) -> Iterator[PlanRule]:
