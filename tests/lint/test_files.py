@@ -239,7 +239,7 @@ SCRIPTS = {
     "default": "from transformers import Trainer\nTrainer(args=TrainingArguments(o)).train()\n",
     "pool": "import torch\np.add_argument('--max-workers', type=int, default=8)\nDataLoader(d, 8)\nloss.backward()\n",
     "spread": "import torch\nk = {'num_workers': 4} if cuda else {}\nDataLoader(d, 64, **k)\nloss.backward()\n",
-    "emptied": "import torch\nk = {'num_workers': 4} if gpu else {}\nk.update(w)\nDataLoader(d, **k)\nloss.backward()\n",
+    "emptied": "import torch\nk = {'num_workers': 4} if g else {}\nk.update(w)\nDataLoader(d, **k)\nloss.backward()\n",
     "cuda": "import torch\nDataLoader(d, 64, num_workers=4 if use_cuda else 0)\nloss.backward()\n",
     "ray": "import torch, ray\nDataLoader(d, 8)\nloss.backward()\nScalingConfig(num_workers=8)\n",
 }
