@@ -26,8 +26,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
@@ -36,6 +34,8 @@ from trainlaunch.plan.shared_memory import PAGE  # noqa: E402
 from trainlaunch.policy import read_job  # noqa: E402 - the checkout's own package, whatever is installed
 from trainlaunch.rules import plan_job  # noqa: E402
 from trainlaunch.units import MIB  # noqa: E402
+
+from tests import plain_yaml  # noqa: E402
 
 HERE = Path(__file__).resolve().parent / "shm_accuracy"
 CONFIGURATIONS = HERE / "configurations.yaml"
@@ -158,8 +158,7 @@ def configurations(path: Path) -> Iterator[Configuration]:
     """Yield the file's configurations; each job is written to a file and read and planned by trainlaunch itself."""
     with tempfile.TemporaryDirectory() as folder:
         job_file = Path(folder) / "job.yaml"
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        for entry in yaml.load(path.read_text(encoding="utf-8"), loader):  # noqa: S506 - a safe one
+        for entry in plain_yaml.load(path.read_text(encoding="utf-8")):
             told = {"name": entry["name"], "image": "bench:1", "command": ["true"], **entry["job"]}
             job_file.write_text(json.dumps(told), encoding="utf-8")
             plan = plan_job(read_job(job_file, target="docker"))

@@ -189,7 +189,7 @@ def _resources(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
     }
     missing = [words[name] for name, value in stated.items() if value is None]
     if missing:
-        required = " Kubernetes requires cpus and memory." if {asked.cpus, asked.memory} & {None} else ""
+        required = " Kubernetes requires cpus and memory." if None in (asked.cpus, asked.memory) else ""
         yield from comment_lines(f"resources not set: {', '.join(missing)}.{required}")
 
 

@@ -63,7 +63,7 @@ def read_header(text: str) -> Header | None:
     if first is None:
         return None
     # The plain search first: a regular expression takes long to find nothing in a whole rendered file.
-    if text.find(" Rendered by ", first.end()) >= 0 and re.search(_FIRST_LINE, text[first.end() :], re.MULTILINE):
+    if text.find(" Rendered by ", first.end()) >= 0 and re.compile(_FIRST_LINE, re.MULTILINE).search(text, first.end()):
         raise ValueError("it holds several rendered files; keep one in each")
     block = re.compile(r"(?:(?:#|//) .*\n)*").match(text, first.start())
     said = block.group() if block else ""

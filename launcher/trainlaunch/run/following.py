@@ -163,8 +163,7 @@ def end_evidence(backend: Backend, containers: tuple[ContainerInfo, ...]) -> Evi
 
 def to_paste(backend: Backend, containers: tuple[ContainerInfo, ...], evidence: Evidence) -> str:
     """Return what an ended run without sizes is to be given, empty for a sized one and for a command's."""
-    plan = RunRecord(containers[0].run).plan()
-    if plan is not None and plan.by_run:
+    if not RunRecord(containers[0].run).has_job():
         return ""
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
     peak = highest(peak_of_container(each, None) for each in now)

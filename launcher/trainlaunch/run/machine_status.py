@@ -129,12 +129,13 @@ def report(backend: Backend, run: Run) -> RunReport:
     from trainlaunch.diagnose import causes_json, explain_end
 
     containers = newest_of(run.held)
-    seen = [_look(backend, each) for each in containers]
+    kept, keeper = RunRecord(containers[0].run), keeper_of(containers[0].run)
+    has_job = kept.has_job()
+    seen = [_look(backend, each, has_job=has_job) for each in containers]
     silent = is_silent(backend, containers)
     evidence = end_evidence(backend, containers)
     causes = () if evidence is None else explain_end(evidence)
     suggestion = _suggestion(seen)
-    kept, keeper = RunRecord(containers[0].run), keeper_of(containers[0].run)
     status = status_of(run, {each.container.id: each for each in seen})._replace(
         waits=(),
         never_ran=silent,
@@ -153,10 +154,9 @@ def report(backend: Backend, run: Run) -> RunReport:
     )
 
 
-def _look(backend: Backend, container: ContainerInfo) -> _Seen:
+def _look(backend: Backend, container: ContainerInfo, *, has_job: bool) -> _Seen:
     reading = backend.read_shm(container) if container.status == "running" else None
-    plan, peak = RunRecord(container.run).plan(), peak_of_container(container, reading)
-    return _Seen(container, reading, peak, _data_wait(backend, container), not (plan and plan.by_run))
+    return _Seen(container, reading, peak_of_container(container, reading), _data_wait(backend, container), has_job)
 
 
 def _data_wait(backend: Backend, container: ContainerInfo) -> DataWait | None:

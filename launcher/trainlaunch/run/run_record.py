@@ -103,6 +103,11 @@ class RunRecord:
             return self.own_plan()
         return None
 
+    def has_job(self) -> bool:
+        """Return whether a job file may have started the run: not where its plan says that `run` did."""
+        plan = self.plan()
+        return plan is None or not plan.by_run
+
     def own_plan(self) -> LaunchPlan:
         """Return the plan. Raises UnusableState where there is none that this user wrote with this version."""
         version, _, data = self._read("plan").partition(b"\n")

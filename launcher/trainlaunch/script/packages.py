@@ -41,10 +41,8 @@ def start_of(script: Path, sources: tuple[PythonSource, ...]) -> Start | None:
     beside = [each for each in names if (file.parent, "") in _holding(file, each)]  # where `python -m` doesn't look
     for name in (each for each in names if each not in beside):
         for folder, below in _holding(file, name):
-            own = (
-                file.relative_to(folder).parts[0] == name
-            )  # who names the script's own package starts it as its module
-            if below or (beside and not own):
+            is_own = file.relative_to(folder).parts[0] == name  # its own package: it is started as its module
+            if below or (beside and not is_own):
                 return Start(folder, path=below or ".")
             return _as_module(file, folder)
     return None

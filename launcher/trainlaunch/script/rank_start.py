@@ -166,6 +166,7 @@ def runs_in_any_case(program: Program, source: PythonSource, node: ast.AST) -> b
 
 
 def decides(node: ast.AST) -> bool:
+    """Whether a node decides if what is below it is done; `if __name__ == "__main__"` doesn't, of a script."""
     if isinstance(node, ast.If):
         return "__name__" not in ast.unparse(node.test)
     return isinstance(node, (ast.IfExp, ast.Try, ast.BoolOp, ast.Match, ast.While))

@@ -29,7 +29,6 @@ from trainlaunch.script.script_facts import Loader, Option, ScriptFacts, Turns
 from trainlaunch.script.source import MAX_BYTES, PythonSource, imported, parse
 from trainlaunch.script.turns import turns_of
 
-_MAX_IN_TURN = 50  # loaders: each is compared with each other, along every way through the script
 _DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an expression of Python too
 
 
@@ -111,7 +110,7 @@ def _facts(path: Path, sources: tuple[PythonSource, ...], hydra: Config | None) 
     loaders = loaders_of(program)
     owners = tuple(shm_owners_of(program))
     subcommand = subcommand_of(program)
-    several = 1 < len(loaders) <= _MAX_IN_TURN and not trainers  # a Trainer's own run as it likes
+    several = len(loaders) > 1 and not trainers  # a Trainer's own run as it likes
     return ScriptFacts(
         path=path.as_posix(),
         loaders=loaders or trainers,

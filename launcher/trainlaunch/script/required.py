@@ -56,7 +56,10 @@ def required_options(program: Program, options: Iterable[Option]) -> tuple[Optio
     if entries:
         return () if _grouped(program.sources) else tuple(_of_entry(program, entries[0], options))
     declared = {
-        source.place(call): (call, source) for source in sources for call, name in source.calls if _declares(name)
+        source.place(call): (call, source)
+        for source in sources
+        for call, name in source.calls
+        if name.endswith(".add_argument")
     }
     if parsers == ["ArgumentParser"]:
         parses = [(call, source) for source in sources for call, _ in source.calls if _parses(call)]
@@ -106,10 +109,6 @@ def _decides(node: ast.AST) -> bool:
         return decides(node)
     caught = (ast.unparse(each.type) if each.type else "SystemExit" for each in node.handlers)
     return any(word in each for each in caught for word in ("SystemExit", "BaseException"))
-
-
-def _declares(name: str) -> bool:
-    return name.endswith(".add_argument")
 
 
 def _parses(call: ast.Call) -> bool:
@@ -185,9 +184,8 @@ def subcommand_of(program: Program) -> Subcommand:
     if not _grouped(sources) and len(entries) < 2:
         entries = []
     names += [each.name for each in entries]
-    nested = bool(
-        _MORE_COMMANDS & {called for _, called in calls}
-    )  # theirs are second words, of names that others give
+    # Their commands are second words, of names that others give.
+    nested = bool(_MORE_COMMANDS & {called for _, called in calls})
     name = "" if nested else _training(names)
     keywords = {each.arg for call, _ in sources[0].calls for each in call.keywords}
     own = [each for each in entries if each.source is sources[0]]

@@ -27,8 +27,8 @@ def pieces(text: str) -> tuple[tuple[str, bool], ...]:
     if "$" not in text:
         return ((text, False),) if text else ()
     found: list[tuple[str, bool]] = []
-    at, literal = 0, ""
-    while match := re.compile(_VARIABLE_START).search(text, at):
+    at, literal, start = 0, "", re.compile(_VARIABLE_START)
+    while match := start.search(text, at):
         literal += text[at : match.start()]
         if match[1]:
             literal, at = literal + "$", match.end()

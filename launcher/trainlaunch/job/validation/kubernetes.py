@@ -15,8 +15,6 @@ from trainlaunch.job.values.scalar_reader import BAD
 from trainlaunch.sanitize import shorten
 
 MAX_LABEL_LENGTH = 63
-_QUALIFIED_NAME = QUALIFIED_NAME
-_LABEL_VALUE = LABEL_VALUE
 
 
 def check(job: ValidationContext) -> None:
@@ -162,7 +160,7 @@ def _check_mount_points(job: ValidationContext) -> None:
 def _check_labels(job: ValidationContext) -> None:
     for field, value in job.entries("labels"):
         key = field.partition(".")[2]
-        if re.fullmatch(_QUALIFIED_NAME, key) and re.fullmatch(_LABEL_VALUE, value):
+        if re.fullmatch(QUALIFIED_NAME, key) and re.fullmatch(LABEL_VALUE, value):
             continue
         too_long = f"its value has {len(value)} characters, and {MAX_LABEL_LENGTH} fit"
         why_not = too_long if len(value) > MAX_LABEL_LENGTH else "labels have another form"
@@ -177,7 +175,7 @@ def _check_labels(job: ValidationContext) -> None:
 
 def _check_annotations(job: ValidationContext, field: str) -> None:
     for key in job.value(field) or {}:
-        if not re.fullmatch(_QUALIFIED_NAME, key):
+        if not re.fullmatch(QUALIFIED_NAME, key):
             cannot(
                 job,
                 f"{field}.{key}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ from trainlaunch.rules.sources.training_commands import (
     OPTION_OF_WORKERS,
     OVERRIDE_OF_WORKERS,
     VARIABLES_OF_WORKERS,
+    given_to,
+    option_at,
 )
 from trainlaunch.script.read_script import known_facts
 from trainlaunch.script.script_facts import (
@@ -40,7 +42,6 @@ from trainlaunch.script.script_facts import (
 
 PLANNED = "{num_workers}"
 INJECT = "data_loader.inject"
-SHORT = 2  # characters of an option like -j
 
 
 class WorkersDecision(NamedTuple):
@@ -217,7 +218,7 @@ def _of_option(job: JobSpec, value: Value, place: str) -> WorkersDecision:
     option = value.option
     if option is None or not option.flag or option.changed:
         return WorkersDecision("unknown", "", place)
-    passed = [each for words in job_commands(job) for each in _passed(words, option)]
+    passed = [each for words in job_commands(job) for each in _options(given_to(words, option.names))]
     if passed:
         return passed[-1]._replace(place=place)
     number = option.default if isinstance(option.default, int) else None
@@ -247,28 +248,15 @@ def _of_command(job: JobSpec) -> WorkersDecision | None:
 def _in_words(words: tuple[str, ...]) -> Iterator[WorkersDecision]:
     for at, word in enumerate(words):
         if OPTION_OF_WORKERS.fullmatch(word):
-            yield from _at(words, at)
+            yield from _options([option_at(words, at)])
         elif OVERRIDE_OF_WORKERS.fullmatch(word):
             name, _, value = word.rpartition("=")
             yield _stated("override", f"{name}=", value)
 
 
-def _passed(words: tuple[str, ...], option: Option) -> Iterator[WorkersDecision]:
-    """Yield what a command passes to an option of its script, by whichever of its names."""
-    for at, word in enumerate(words):
-        if word.partition("=")[0] in option.names:
-            yield from _at(words, at)
-        elif any(len(each) == SHORT and re.fullmatch(rf"{each}\d+", word) for each in option.names):
-            yield _stated("option", word[:SHORT], word[SHORT:])
-
-
-def _at(words: tuple[str, ...], at: int) -> Iterator[WorkersDecision]:
-    """Yield what the option at `at` says, its value joined by `=` or the next word."""
-    name, equals, value = words[at].partition("=")
-    if equals:
-        yield _stated("option", f"{name}=", value)
-    elif at + 1 < len(words):
-        yield _stated("option", f"{name} ", words[at + 1])
+def _options(found: Iterable[tuple[str, str | None]]) -> Iterator[WorkersDecision]:
+    """Yield what options of a command say; one without a value says nothing."""
+    yield from (_stated("option", name, value) for name, value in found if value is not None)
 
 
 def _of_variables(job: JobSpec) -> WorkersDecision | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from trainlaunch.formats.workload import Known, Value
 from trainlaunch.rules.sources.near_scripts import NearScript
+from trainlaunch.rules.sources.training_commands import given_to
 from trainlaunch.script.script_facts import KNOWN, OPTION, OVERRIDE, VARIABLE, Loader
 from trainlaunch.script.script_facts import Value as Setting
 
@@ -49,7 +50,7 @@ def _samples(loader: Loader, workers: int | None, argv: Sequence[str], env: Mapp
 
 def _number(setting: Setting, argv: Sequence[str], env: Mapping[str, Value[str]]) -> int | None:
     """Return the number that a setting of a loader is; None where only the run knows."""
-    if setting.given_by is not None and any(_passed(argv, setting.given_by.names)):
+    if setting.given_by is not None and any(given_to(argv, setting.given_by.names)):
         return None  # the command names another file
     text: object = setting.literal
     if setting.kind == OPTION:
@@ -70,7 +71,7 @@ def _number(setting: Setting, argv: Sequence[str], env: Mapping[str, Value[str]]
 
 def _last(argv: Sequence[str], names: Sequence[str], default: object) -> object:
     """Return the last value that a command gives, else the default; None where a variable may hold further words."""
-    passed = [*_passed(argv, names)]
+    passed = [value for _, value in given_to(argv, names)]
     behind = zip(("", *argv), argv, strict=False)
     more = any(_WORDS.fullmatch(word) and not _VALUE_NEXT.fullmatch(before) for before, word in behind)
     return passed[-1] if passed else None if more else default
@@ -85,13 +86,3 @@ def _may_be_meant(word: str, names: Sequence[str]) -> bool:
         and head not in names
         and any(each.startswith(head) for each in names)
     )
-
-
-def _passed(argv: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    """Yield what a command's words give to an option, joined by `=` or as the next word."""
-    for at, word in enumerate(argv):
-        name, joined, value = word.partition("=")
-        if name in names:
-            yield value if joined else argv[at + 1] if at + 1 < len(argv) else ""
-        elif any(re.fullmatch(rf"{each}\d+", word) for each in names if re.fullmatch(r"-\w", each)):
-            yield word[2:]

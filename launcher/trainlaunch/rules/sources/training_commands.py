@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, Argv, p
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 _WORKERS = re.compile(r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?")
+SHORT = 2  # characters of an option like -j
 OPTION_OF_WORKERS = re.compile(  # `--workers` is a server's as often as a loader's
     r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?"
 )
@@ -153,11 +154,27 @@ def _ranks_of(argv: Argv) -> Iterator[int]:
 
 
 def _values_of(argv: Argv, flag: re.Pattern[str]) -> Iterator[str]:
-    """Yield the values of a flag, joined by `=` or as the next word."""
+    """Yield the values of a flag."""
     for index, word in enumerate(argv):
-        match = flag.fullmatch(word)
-        if match:
-            yield match[1] if match[1] is not None else argv[index + 1] if index + 1 < len(argv) else ""
+        if flag.fullmatch(word):
+            yield option_at(argv, index)[1] or ""
+
+
+def option_at(argv: Sequence[str], at: int) -> tuple[str, str | None]:
+    """Return an option with what joins it to its value, `=` or a space, and the value; None where the command ends."""
+    name, joined, value = argv[at].partition("=")
+    if joined:
+        return f"{name}=", value
+    return f"{name} ", argv[at + 1] if at + 1 < len(argv) else None
+
+
+def given_to(argv: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield what a command gives to an option by whichever of its names, as option_at has it: of `-j4` `-j`, `4`."""
+    for at, word in enumerate(argv):
+        if word.partition("=")[0] in names:
+            yield option_at(argv, at)
+        elif any(re.fullmatch(rf"{each}\d+", word) for each in names if re.fullmatch(r"-\w", each)):
+            yield word[:SHORT], word[SHORT:]
 
 
 def _workers_of(argv: Argv) -> Iterator[int]:
@@ -169,7 +186,7 @@ def _workers_of(argv: Argv) -> Iterator[int]:
         override = OVERRIDE_OF_WORKERS.fullmatch(word)
         value = override[1] if override else ""
         if match:
-            value = match[1] if match[1] is not None else argv[index + 1] if index + 1 < len(argv) else ""
+            value = option_at(argv, index)[1] or ""
         if re.fullmatch(r"\d{1,4}", value):
             yield int(value)
 

@@ -169,10 +169,10 @@ def _refused_by_compose(container: SourceContainer) -> Iterator[Problem]:
 def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
     limits, requests = (entries_in(at(container.own, "resources", each)) for each in ("limits", "requests"))
     for name, node in limits.items():
-        if _is_gpu(name) and isinstance(node, Scalar) and _PART.fullmatch(node.text):
+        if is_gpu_resource(name) and isinstance(node, Scalar) and _PART.fullmatch(node.text):
             yield Problem(f"{name} is {node.raw}, and GPUs are whole", f"write {name}: 1", _REFUSED, span=node.span)
     for name, node in requests.items():
-        if not _is_gpu(name) or not isinstance(node, Scalar) or "{{" in node.text or is_fragment(container):
+        if not is_gpu_resource(name) or not isinstance(node, Scalar) or "{{" in node.text or is_fragment(container):
             continue
         limit = limits.get(name)
         if limit is None:
@@ -189,10 +189,6 @@ def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
                 _REFUSED,
                 span=node.span,
             )
-
-
-def _is_gpu(name: str) -> bool:
-    return is_gpu_resource(name)
 
 
 @text_rule("TL319", Severity.ERROR)
