@@ -255,11 +255,17 @@ def test_what_is_no_command_names_what_is_meant(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").touch()
     assert "write `python train.py -j 2` behind --" in trainlaunch("run", "--", "train.py", "-j", "2").stderr
-    for option in ("--epochs", "-e"):
+    for option in ("--epochs", "-e", "--out", "-o"):
         words = ("run", "--image", "a:1", "python", "train.py", option, "2")
         fix = f"write `trainlaunch run --image a:1 -- python train.py {option} 2`"
         assert fix in " ".join(trainlaunch(*words).stderr.split())
-    for line in ("run --name sh -- sh -x", "run -- run -d", "run -- echo --name echo", "shell sh -- sh -x"):
+    for line in (
+        "run --name sh -- sh -x",
+        "run -- run -d",
+        "run -- echo --name echo",
+        "shell sh -- sh -x",
+        "run --na a -d -- sh -x",
+    ):
         assert f"write `trainlaunch {line}`" in trainlaunch(*line.replace("-- ", "", 1).split()).stderr, line
     assert "write `trainlaunch run -- python train.py -j 2`" in trainlaunch("run", "train.py", "-j", "2").stderr
     assert "write `trainlaunch up job.yaml`" in trainlaunch("run", "job.yaml").stderr

@@ -81,46 +81,22 @@ def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> ar
     if verb in VERBS_WITH_A_COMMAND and "--" in words:  # argparse would look for options of ours in it
         words, command = words[: words.index("--")], words[words.index("--") + 1 :]
     parser, chosen = _parser(verb, module, words)
+    if verb in VERBS_WITH_A_COMMAND and not command and words[0] == verb:
+        from trainlaunch.cli.arguments.command_words import missing_dashes
+
+        if (found := missing_dashes(chosen, words)) is not None:
+            chosen.error(found.message, fix=found.fix)
     args, unknown = parser.parse_known_args(words)
     if verb == "policy" and unknown == words[-1:] and "export" in words and not unknown[0].startswith("-"):
         # argparse takes an optional argument for absent where options part it from the one before.
         place = words.index("export") + 1
         args, unknown = parser.parse_known_args([*words[:place], *unknown, *words[place:-1]])
-    if verb in VERBS_WITH_A_COMMAND and not command:
-        _require_dashes(chosen, args.command, words)
     if unknown:
         chosen.error(f"unrecognized arguments: {' '.join(unknown)}", unknown=unknown)
     if command:
         args.command = [*args.command, *command]
     args.words = words
     return args
-
-
-def _require_dashes(parser: _Parser, command: list[str], words: list[str]) -> None:
-    """Raise UsageError where options follow the first word of a command without `--`: whose are they?"""
-    if not command or command[0].endswith((".yaml", ".yml")):
-        return
-    at = _place_of(parser, command, words)
-    if at + len(command) == len(words):
-        return
-    import shlex
-    import shutil
-
-    is_script = words[0] == "run" and command[0].endswith(".py") and shutil.which(command[0]) is None
-    starter = ["--", "python"] if is_script else ["--"]
-    fix = f"write `{shlex.join(['trainlaunch', *words[:at], *starter, *words[at:]])}`"
-    parser.error(f"options follow {command[0]}, and no `--` says whose they are", fix=fix)
-
-
-def _place_of(parser: _Parser, command: list[str], words: list[str]) -> int:
-    """Return where a command begins: an option's value, the run's name and `run` itself may be the same words."""
-    options = parser._option_string_actions
-    for at in range(1, len(words)):
-        before, after = options.get(words[at - 1]), words[at + len(command) :]
-        is_value = before is not None and before.nargs != 0
-        if words[at : at + len(command)] == command and not is_value and (not after or after[0].startswith("-")):
-            return at
-    return len(words) - len(command)
 
 
 class _Help(argparse.HelpFormatter):
