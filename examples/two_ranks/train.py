@@ -6,8 +6,10 @@ import argparse
 import os
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
@@ -17,16 +19,19 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 
 class Digits(Dataset[tuple[Tensor, int, int]]):
-    """Digits of 8×8 grey pixels in 0…1, each with its label and its own index."""
+    """Digits of 8×8 grey pixels in 0…1, each with its label and its own index.
 
-    def __init__(self, images: Tensor, labels: list[int]) -> None:
+    A numpy array goes to a worker by pickle; a tensor would go through /dev/shm and stay there.
+    """
+
+    def __init__(self, images: NDArray[np.float32], labels: list[int]) -> None:
         self.images, self.labels = images, labels
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int, int]:
-        return self.images[index], self.labels[index], index
+        return torch.from_numpy(self.images[index]), self.labels[index], index
 
 
 class EachOnce(DistributedSampler[tuple[Tensor, int, int]]):
@@ -46,17 +51,20 @@ class EachOnce(DistributedSampler[tuple[Tensor, int, int]]):
 def datasets() -> tuple[Digits, Digits]:
     """Return the digits to train on and the quarter that is kept for the test; the same in all ranks."""
     digits = load_digits()
-    images = torch.tensor(digits.images / 16, dtype=torch.float32)
+    images = (digits.images / 16).astype(np.float32)
     labels = [int(each) for each in digits.target]
     kept, unseen = train_test_split(range(len(labels)), test_size=0.25, stratify=labels, random_state=0)
-    train, test = (Digits(images[part], [labels[each] for each in part]) for part in (kept, unseen))
-    return train, test
+    training, test = (Digits(images[part], [labels[each] for each in part]) for part in (kept, unseen))
+    return training, test
 
 
 def loader(dataset: Digits, asked: argparse.Namespace, *, shuffle: bool) -> DataLoader[tuple[Tensor, int, int]]:
     """Return this rank's share; `shuffle` is the sampler's here, a DataLoader with a sampler takes none."""
     sampler = EachOnce(dataset, dist.get_world_size(), dist.get_rank(), shuffle=shuffle)
-    return DataLoader(dataset, batch_size=asked.batch_size, num_workers=asked.workers, sampler=sampler)
+    # A process with gloo's threads is no parent to fork from: a worker that begins while one of them changes Python's
+    # threads waits for ever, and the other rank for it.
+    started = {"multiprocessing_context": "forkserver", "persistent_workers": True} if asked.workers else {}
+    return DataLoader(dataset, asked.batch_size, num_workers=asked.workers, sampler=sampler, **started)
 
 
 def train_epoch(
@@ -75,6 +83,22 @@ def train_epoch(
             seen.index_add_(0, indices, torch.ones_like(indices))
     dist.all_reduce(seen)
     return seen
+
+
+def train(model: nn.Module, digits: Digits, asked: argparse.Namespace) -> None:
+    """Train for all epochs; the loader's workers end with it, before those of the test begin."""
+    batches = loader(digits, asked, shuffle=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for epoch in range(1, asked.epochs + 1):
+        batches.sampler.set_epoch(epoch)  # else each epoch has the order of the first
+        seen = train_epoch(model, batches, optimizer)
+        if dist.get_rank() == 0:
+            once, more, never = (int(each.sum()) for each in (seen == 1, seen > 1, seen == 0))
+            print(
+                f"epoch {epoch}: {once} of {len(seen)} samples seen once, {more} more often, {never} never, "
+                f"by {dist.get_world_size()} ranks",
+                flush=True,
+            )
 
 
 def accuracy(model: nn.Module, batches: DataLoader[tuple[Tensor, int, int]]) -> tuple[int, int]:
@@ -102,20 +126,9 @@ def main() -> None:
         dist.init_process_group("gloo")
     else:
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    train, test = datasets()
-    batches = loader(train, asked, shuffle=True)
+    digits, test = datasets()
     model = DistributedDataParallel(nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    for epoch in range(1, asked.epochs + 1):
-        batches.sampler.set_epoch(epoch)  # else each epoch has the order of the first
-        seen = train_epoch(model, batches, optimizer)
-        if dist.get_rank() == 0:
-            once, more, never = (int(each.sum()) for each in (seen == 1, seen > 1, seen == 0))
-            print(
-                f"epoch {epoch}: {once} of {len(seen)} samples seen once, {more} more often, {never} never, "
-                f"by {dist.get_world_size()} ranks",
-                flush=True,
-            )
+    train(model, digits, asked)
     right, total = accuracy(model, loader(test, asked, shuffle=False))
     if dist.get_rank() == 0:
         print(f"test accuracy {right / total:.4f} on {total} unseen digits", flush=True)

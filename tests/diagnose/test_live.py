@@ -10,7 +10,7 @@ from trainlaunch.diagnose.base.case import Diagnosis
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.run.base.live_snapshot import read_snapshot
 
-from tests.run.live.looks import GET, GPU, IN_SAMPLE, LOOP, NO_WORK, SHM, V2, WAITS, Proc, text, worker
+from tests.run.live.looks import FORK, GET, GPU, IN_SAMPLE, LOADER, LOOP, NO_WORK, SHM, V2, WAITS, Proc, text, worker
 
 FULL_SHM = "shm tmpfs 4096 16384 100\n"
 HALF_FULL = "shm tmpfs 4096 16384 6000\n"
@@ -87,6 +87,15 @@ def test_a_lock_that_was_held_across_the_fork_is_told() -> None:
     assert "in `__getitem__` at /w/data.py:41 for 70 s" in only.sentence
     (unseen,) = found(Proc(7), worker(8, **LOCK), worker(9, **LOCK), spy=False)
     assert (unseen.symptom, unseen.confidence) == ("fork-deadlock", "possible")
+
+
+def test_a_worker_that_never_came_out_of_fork_is_one() -> None:
+    """It has no name of a worker and no loop yet; its parent stands there too, for a moment."""
+    start = (FORK, ("_get_iterator", LOADER, 438), ("<module>", "/w/train.py", 31))
+    (only,) = found(MAIN, Proc(8, 7, stack=start, **LOCK))
+    assert only.symptom == "fork-deadlock"
+    assert "worker 0 has waited for a lock in `fork` for 70 s" in only.sentence
+    assert not found(Proc(7, stack=start, kernel="futex_do_wait"))
 
 
 def test_a_lock_of_a_worker_that_was_not_forked_is_another_thing() -> None:

@@ -326,7 +326,7 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
     own = own._replace(against_workers=("handle-in-init", "worker-hang"))
     plain = ProbedLoader('odd "name"\\n.py:1', 0, 1, (), False, None, None, None)
     probe = ProbeMeasurement("sha256:0", "local", "2.9.1", "3.11.7", "spawn", "in_turn", 20, (own, plain), 7)
-    tunes = {"docker": Tune("sha256:1", 1500, 3, 2), "local": Tune("sha256:2", None, 0, 4, 1)}
+    tunes = {"docker": Tune("sha256:1", 1500, 3, 2), "local": Tune("sha256:2", None, 0, 4, 1, usable_cpus=2)}
     keep_probe(job_file, probe)
     for target, tune in tunes.items():
         lock = keep_tune(job_file, target, tune)

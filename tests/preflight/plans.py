@@ -68,6 +68,7 @@ def prints(*names: str) -> list[str]:
 
 
 def tuned(made: LaunchPlan, workers: int) -> LaunchPlan:
-    """Return the plan of the same job where its lock has a tune with so many workers."""
-    found = Tune(input_of(made.job), made.job.resources.cpus, workers, prefetch_factor=2)
+    """Return the same job's plan where its lock has a tune with so many workers, on 2 CPUs if it asks for none."""
+    cpus = made.job.resources.cpus
+    found = Tune(input_of(made.job), cpus, workers, prefetch_factor=2, usable_cpus=None if cpus else 2)
     return make_plan(made.job._replace(measured=Measured(None, found, None)))

@@ -205,10 +205,16 @@ def test_shm_of_another_container_counts_with_what_is_in_it(
 
 
 def test_tuned_workers_are_lowered_only_with_fewer_cpus_than_they_were_measured_with(run_cases: RunsCases) -> None:
-    """Three on two CPUs are what tune found there, where the rule says none; on one CPU it counts again."""
-    job = tuned(automatic(resources={"cpus": 2}, command=prints("TRAINLAUNCH_NUM_WORKERS")), 3)
-    assert job.num_workers.value == 3
+    """Three on two CPUs are what tune found there, where the rule says none; on one CPU it counts again.
+
+    Whether the job asks for those CPUs or for none.
+    """
+    command = prints("TRAINLAUNCH_NUM_WORKERS")
+    asking, other = (tuned(automatic(resources=each, command=command), 3) for each in ({"cpus": 2}, {}))
+    assert asking.num_workers.value == other.num_workers.value == 3
     full = "head -c 234M /dev/zero >/dev/shm/other"  # 22 MiB are left: 6 MiB a worker and 6 MiB besides, twice held
-    cases = [Case(job, allowed_cpus=cpus, setup=setup) for cpus, setup in (("0-1", ":"), ("0", ":"), ("0-1", full))]
-    for ended, workers in zip(run_cases(cases, SHM), (3, 0, 2), strict=True):
+    asked = ((asking, "0-1", ":", 3), (asking, "0", ":", 0), (other, "0-1", ":", 3), (other, "0", ":", 0))
+    asked += ((asking, "0-1", full, 2),)
+    cases = [Case(job, allowed_cpus=cpus, setup=setup) for job, cpus, setup, _ in asked]
+    for ended, (*_, workers) in zip(run_cases(cases, SHM), asked, strict=True):
         passed(ended, f"{workers}\n")

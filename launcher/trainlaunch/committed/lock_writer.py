@@ -139,5 +139,6 @@ def _tune_text(tunes: Mapping[str, Tune]) -> str:
             f"    num_workers: {each.num_workers}",
             f"    prefetch_factor: {each.prefetch_factor}",
             *([] if each.threads is None else [f"    threads: {each.threads}"]),
+            *([] if each.usable_cpus is None else [f"    usable_cpus: {each.usable_cpus}"]),
         ]
     return "\n".join(lines) + "\n"

@@ -96,7 +96,8 @@ def _automatic(plan: LaunchPlan) -> bool:
 
 def _tuned(plan: LaunchPlan) -> int | None:
     """Return the whole CPUs with which `tune` found an automatic num_workers; None where the rule gives it."""
-    return whole_cpus(plan.job) if _automatic(plan) and fresh_tune(plan.job) is not None else None
+    tune = fresh_tune(plan.job) if _automatic(plan) else None
+    return tune and (whole_cpus(plan.job) or tune.usable_cpus)
 
 
 def _shared(plan: LaunchPlan) -> str:

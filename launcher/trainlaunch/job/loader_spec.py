@@ -145,7 +145,8 @@ class ProbeMeasurement(NamedTuple):
 class Tune(NamedTuple):
     """The best setting that `tune` found on one target with so many `cpus`, in thousandths; None: no limit is set.
 
-    `threads` are torch's, None: those that the plan has beside so many workers.
+    `threads` are torch's, None: those that the plan has beside so many workers. `usable_cpus` are the whole CPUs that
+    the job could use where no limit is set; None where one is, and in the lock of an earlier release.
     """
 
     input: str
@@ -153,4 +154,5 @@ class Tune(NamedTuple):
     num_workers: int
     prefetch_factor: int
     threads: int | None = None
+    usable_cpus: int | None = None
     span: Span | None = None

@@ -119,7 +119,8 @@ def allowed_workers(job: JobSpec, ranks: int) -> Derived:
     tune = fresh_tune(job)
     if tune is None:
         return _under_ceiling(job, cpu_workers(job, ranks))
-    found = Derived(tune.num_workers, "the fastest that `trainlaunch tune` found", str(Origin(KIND, tune.span)))
+    on = "" if job.resources.cpus or not tune.usable_cpus else f" on {counted(tune.usable_cpus, 'CPU')}"
+    found = Derived(tune.num_workers, f"the fastest that `trainlaunch tune` found{on}", str(Origin(KIND, tune.span)))
     return _under_ceiling(job, found)
 
 

@@ -186,7 +186,8 @@ def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     """Keep the result in the lock beside the job file and return its path."""
     best = tuned.best
     job, own = plan.job, tuned.own_threads
-    found = Tune(input_of(job, tuned=True), job.resources.cpus, best.num_workers, best.prefetch_factor, own)
+    usable = None if job.resources.cpus else max(1, int(tuned.loader.cpus))
+    found = Tune(input_of(job, tuned=True), job.resources.cpus, best.num_workers, best.prefetch_factor, own, usable)
     return keep_tune(Path(args.job), plan.target, found)
 
 

@@ -56,6 +56,7 @@ ECHOING = frozenset(
 )
 PEER = re.compile(
     r"Connection closed by peer|Connection reset by peer|Timed out waiting \d{1,12}ms|Broken pipe|failed to recv, got 0"
+    r"|Application timeout caused pair closure"
     r"|NCCL communicator (?:was|has been) aborted|collective operation timeout|remote process exited|have timed out"
     r"|failed to pass monitoredBarrier|wait timeout after \d{1,12}ms|Socket Timeout|store->get\("
 )

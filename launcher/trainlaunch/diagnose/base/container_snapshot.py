@@ -91,7 +91,13 @@ class Process:
     @cached_property
     def is_worker(self) -> bool:
         """Whether it is a DataLoader worker."""
-        return self.name == WORKER or any(each.name == _WORKER_LOOP for each in self.stack)
+        return self.name == WORKER or any(each.name == _WORKER_LOOP for each in self.stack) or self.is_in_fork
+
+    @cached_property
+    def is_in_fork(self) -> bool:
+        """Whether it is a worker that never came out of fork, where its parent stands for a moment only."""
+        loads = any(each.file.endswith(_LOADER) for each in self.stack)
+        return loads and self.stack[0].file.endswith(_FORK) and is_in_lock(self)
 
     @cached_property
     def script_frame(self) -> Frame | None:
@@ -99,6 +105,8 @@ class Process:
 
         Below a worker's loop stand the frames of who forked it: they are not where it is.
         """
+        if self.is_in_fork:
+            return None
         names = [each.name for each in self.stack]
         own = self.stack[: names.index(_WORKER_LOOP)] if _WORKER_LOOP in names else self.stack
         return next((each for each in own if not each.is_library), None)
@@ -222,6 +230,8 @@ def place(process: Process) -> str:
     if frame is not None:
         where = f"in `{frame.name}` at" if not frame.name.startswith("<") else "at"
         return f"{where} {frame.file}:{frame.line}"
+    if process.is_in_fork:
+        return "in `fork`"
     return f"in the kernel's {process.kernel}" if process.kernel else "somewhere that nobody could see"
 
 

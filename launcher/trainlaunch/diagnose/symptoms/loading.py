@@ -23,8 +23,8 @@ from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.units import counted
 
 FIX = (
-    "set data_loader.multiprocessing_context to forkserver, or start threads (Ray, gRPC, cv2, tokenizers) after the "
-    "workers"
+    "give the DataLoader multiprocessing_context='forkserver', and data_loader in the job file the same; or start "
+    "threads (Ray, gRPC, cv2, tokenizers) after the workers"
 )
 _STACK = LogPattern(
     '  File "',

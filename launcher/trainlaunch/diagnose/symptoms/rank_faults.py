@@ -177,7 +177,8 @@ _CAUGHT = LogPattern("NCCL", r"Watchdog caught collective operation timeout")
 _COLLECTIVE = LogPattern("NCCL", r"collective operation timeout: WorkNCCL")
 _DIST_TIMEOUT_SECONDARY_GLOO = LogPattern(
     "rror",
-    r"Timed out waiting \d+ms for (?:recv|send|peer)|Connection closed by peer|Read error \[.*\]: Connection reset",
+    r"Timed out waiting \d+ms for (?:recv|send|peer)|Application timeout caused pair closure|Connection closed by peer"
+    r"|Read error \[.*\]: Connection reset",
 )
 _ABORTED = LogPattern("NCCL", r"NCCL communicator (?:was|has been) aborted|ncclRemoteError|ncclInternalError.*remote")
 _REMOTE = LogPattern("rror", r"remote process exited or there was a network error|ncclRemoteError")

@@ -66,8 +66,11 @@ def shm_used() -> int:
 
 
 def usable_cpus() -> float:
-    """Return the CPUs that affinity and quota leave this process."""
+    """Return the CPUs that affinity, an allocation of Slurm and the quota leave this process, as the preflight does."""
     there = float(len(os.sched_getaffinity(0)))
+    allocated = os.environ.get("TRAINLAUNCH_CPUS", "")
+    if allocated.isdecimal() and int(allocated):
+        there = min(there, float(allocated))
     quota, _, period = (_first_of("cpu.max").strip() or _v1("cpu.cfs_quota_us").strip()).partition(" ")
     period = period or _v1("cpu.cfs_period_us").strip()
     if not (quota.isdigit() and period.isdigit() and int(quota) and int(period)):

@@ -53,7 +53,7 @@ def tunes_of(node: Node) -> dict[str, Tune]:
 
 
 def _tune(node: Node) -> Tune:
-    facts = _mapping(node, {"input", "cpus", "num_workers", "prefetch_factor"}, optional={"threads"})
+    facts = _mapping(node, {"input", "cpus", "num_workers", "prefetch_factor"}, optional={"threads", "usable_cpus"})
     cpus = facts["cpus"]
     return Tune(
         input=_text(facts["input"]),
@@ -61,6 +61,7 @@ def _tune(node: Node) -> Tune:
         num_workers=_number(facts["num_workers"]),
         prefetch_factor=_number(facts["prefetch_factor"], least=1),
         threads=_number(facts["threads"], least=1) if "threads" in facts else None,
+        usable_cpus=_number(facts["usable_cpus"], least=1) if "usable_cpus" in facts else None,
         span=node.span,
     )
 
