@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -50,7 +51,7 @@ REFUSED = {
         "give its values to `trainlaunch init --image IMAGE --cpus N --memory SIZE --gpus N`, then add its command, "
         "environment and mounts to that job file",
     ),
-    TRAINING_SCRIPT: ("a script, which can't be converted", "leave out --from: `trainlaunch init train.py`"),
+    TRAINING_SCRIPT: ("a script, which can't be converted", "leave out --from: `trainlaunch init SCRIPT`"),
 }
 _OURS = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)
 
@@ -67,6 +68,7 @@ def choose(data: bytes, name: str, pick: str | None) -> ChosenContainer:
     file = _read(data, name)
     if file.kind in REFUSED:
         what, fix = REFUSED[file.kind]
+        fix = fix.replace("SCRIPT", "train.py" if name == "-" else shlex.quote(name))
         raise _rejected("TL382", f"{name} is {what}", fix, Span(name, 1, 1, 1, 1))
     containers = [each for each in file.containers if "initContainers[" not in each.workload.place]
     if not containers:
