@@ -101,6 +101,7 @@ KINDS = [
     ("-", POD, "kubernetes"),
     ("-", "FROM x\nRUN y\n", "dockerfile"),
     ("-", "docker run x\n", "shell"),
+    ("-", "import json\nfrom torch import nn\n", "training-script"),
     ("-", '{"image": "x", "runArgs": []} // c', "devcontainer"),
     ("-", "hello\n", None),
 ]

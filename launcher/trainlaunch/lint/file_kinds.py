@@ -119,6 +119,10 @@ def _by_name(path: PurePath) -> str | None:
     return SHELL if path.suffix in _SHELLS else MARKDOWN if path.suffix in _MARKUPS else None
 
 
+_FROM = re.compile(r"^[ \t]*FROM[ \t](?![^\n]*[ \t]import\b)[ \t]*\S", re.MULTILINE | re.IGNORECASE)
+_IMPORT = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w(]", re.MULTILINE)
+
+
 def is_markdown(name: str, forced: str | None) -> bool:
     """Return whether a text is Markdown, in whose fences other texts stand."""
     return forced == MARKDOWN or (forced is None and PurePath(name).suffix in _MARKUPS - {".rst"})
@@ -140,13 +144,13 @@ def _by_content(path: PurePath, text: str) -> FileKind:
     if text.lstrip().startswith("{"):
         found = parsed(text, "-", DEVCONTAINER)
         return FileKind(kind_of_documents(found) or DEVCONTAINER, found) if found.nodes else FileKind(None)
-    if re.search(r"^[ \t]*FROM[ \t]+\S", text, re.MULTILINE | re.IGNORECASE) and not re.search(r"^kind:", text, re.M):
+    if _FROM.search(text) and not re.search(r"^kind:", text, re.M):
         return FileKind(DOCKERFILE)
     found = documents(text, "-")
     kind = kind_of_documents(found)
     if kind is not None:
         return FileKind(kind, found)
-    return FileKind(SHELL if _RUNS.search(text) else None)
+    return FileKind(SHELL if _RUNS.search(text) else TRAINING_SCRIPT if _IMPORT.search(text) else None)
 
 
 def _yaml_kind(path: PurePath, text: str) -> FileKind:
