@@ -19,7 +19,7 @@ from trainlaunch.run.base.followed_log import Log
 from trainlaunch.run.base.run_evidence import advice_in_options
 from trainlaunch.run.base.shm_place import way_to_enlarge
 from trainlaunch.run.base.shm_reading import highest, is_stalled, peak_of, read_from_health
-from trainlaunch.run.base.wait_reading import HeldPage, PageSource
+from trainlaunch.run.base.wait_reading import DataWait, HeldPage, LoaderWait, PageSource
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 UNHEALTHY = "unhealthy: "  # how the health command begins what it has against a run
 HEALTH_SECONDS = float(LOOK_SECONDS)  # between two looks at the engine's health status
 SILENT_SECONDS = 60.0  # of log and of a full /dev/shm, after which a job counts as stuck
+LONGER_THAN_USUAL = 20  # times the mean wait for a batch: what a loop that always waits long takes is no news
 COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
 NOTED_STEP = 20  # a peak that has risen by less than a twentieth is noted at the end
 
@@ -63,6 +64,30 @@ def planned_shm(plan: LaunchPlan) -> PlannedShm:
     memory = (plan.memory.limit or 0) if plan.target_record.enforces_limits else 0
     made = PlannedShm(plan.shm, plan.ranks.value, memory, plan.target, WORKERS in plan.inside.parts, plan.job)
     return made._replace(by_run=plan.by_run)
+
+
+class LongWait:
+    """Notices the first wait for a batch that is far longer than those before it, as a stuck worker makes it."""
+
+    def __init__(self, plan: PlannedShm) -> None:
+        self._plan = plan
+        self._begun: dict[tuple[int, str, str], LoaderWait] = {}  # each loop as it was when its batches last changed
+        self._said = False
+
+    def take(self, seen: DataWait | None) -> str | None:
+        """Return what is said of it, once; None before, and after."""
+        for each in () if seen is None or self._said else seen.loaders:
+            begun = self._begun.get((each.process, each.phase, each.at))
+            if begun is None or begun.batches != each.batches:
+                self._begun[each.process, each.phase, each.at] = each
+                continue
+            now, usual = each.waited - begun.waited, begun.waited / max(1, each.batches)
+            if each.batches and now >= max(SILENT_SECONDS, LONGER_THAN_USUAL * usual):
+                self._said = True
+                who = f"rank {each.rank}" if self._plan.ranks > 1 else "the job"
+                ask = "" if self._plan.job is None else f"; `trainlaunch doctor {self._plan.job.name}` looks why"
+                return f"{who} has waited {now:.0f} s for a batch at {each.at}, where {usual:.2g} s are usual{ask}"
+        return None
 
 
 class ShmSource(PageSource, Protocol):
@@ -107,6 +132,7 @@ class ShmWatch:
         self._full_since: float | None = None
         self._counts = self._last_workers = self._noted = 0
         self._note, self.waits = note, HeldPage(backend)
+        self._long_wait = LongWait(plan)
         self.seen: Peak | None = None
         self.most_workers = 0
 
@@ -127,6 +153,8 @@ class ShmWatch:
             try:
                 reading = self._backend.read_shm(container)
                 self.waits.look(container)
+                if (long := self._long_wait.take(self.waits.seen)) is not None:
+                    self._say(long)
                 if since_health >= HEALTH_SECONDS:
                     since_health = 0.0
                     self.take_health(self._backend.checked(container.id))
