@@ -15,7 +15,7 @@ from trainlaunch.init.command_text import with_loader_fields
 from trainlaunch.init.loader_text import SAMPLE
 
 from tests.conftest import ROOT, Runs
-from tests.run.terminal import on_terminal, resize
+from tests.run.terminal import Act, on_terminal, resize
 
 RUN = [sys.executable, "-m", "trainlaunch", "run"]
 SHOWS = "import json, os, sys; print(json.dumps([sys.argv[1:], os.getcwd(), sorted(os.environ), sys.stdin.read()]))"
@@ -158,6 +158,28 @@ def test_ctrl_c_is_130_and_a_second_one_kills(tmp_path: Path, env: dict[str, str
     code, shown = on_terminal([*RUN, "--", "python3", "deaf.py"], tmp_path, steps, env=env)
     assert code == 137
     assert b"Ctrl-C again: killing it" in shown
+
+
+def test_ctrl_z_stops_it_and_fg_lets_it_go_on(tmp_path: Path, env: dict[str, str]) -> None:
+    """As a shell's job: the script stands still until then."""
+    (tmp_path / "ticks.py").write_text(
+        "import os, time; print('begun', flush=True)\n"
+        "for _ in range(20): os.write(1, b'.'); open('ticks', 'a').write('.'); time.sleep(0.1)\n"
+        "print('fin' 'ished')"
+    )
+    sizes = []
+
+    def look(terminal: int) -> None:
+        for _ in range(2):
+            sizes.append((tmp_path / "ticks").stat().st_size)
+            time.sleep(0.5)
+        os.write(terminal, b"fg\n")
+
+    line = shlex.join([*RUN, "-q", "--", "python3", "ticks.py"]).encode() + b"\n"
+    steps: list[tuple[bytes, Act]] = [(b"bash-", line), (b"begun\r", b"\x1a"), (b"Stopped", look)]
+    steps += [(b"finished", b""), (b"bash-", b"exit\n")]
+    on_terminal(["bash", "--norc", "--noprofile", "-i"], tmp_path, steps, env=env)
+    assert sizes[0] == sizes[1] < 20
 
 
 def test_two_runs_of_one_script_stand_beside_each_other(tmp_path: Path, trainlaunch: Runs, env: dict[str, str]) -> None:

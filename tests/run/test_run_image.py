@@ -73,6 +73,13 @@ def test_a_terminal_is_the_commands_own(
         assert (b"got bob" in kept.stdout) == (not part)
 
 
+def test_ctrl_z_stops_nothing_in_a_container(tmp_path: Path, caller: dict[str, str], run_image: list[str]) -> None:
+    """No shell in there would continue it."""
+    script = "import time; print('begun', flush=True); time.sleep(1); print('finished')"
+    command = [*run_image, "-q", "--", "python3", "-c", script]
+    assert on_terminal(command, tmp_path / "f", [(b"begun", b"\x1a")], env=caller) == (0, b"begun\r\n^Zfinished\r\n")
+
+
 def test_ctrl_c_is_130_and_a_second_one_kills(tmp_path: Path, caller: dict[str, str], run_image: list[str]) -> None:
     """On a terminal, and where stdout is a file and the container has none: SIGINT goes through the engine then."""
     folder = tmp_path / "f"
