@@ -44,6 +44,9 @@ class _Flow:
         self.callees = callees
         self.loops: dict[ast.AST, Site] = {}
         self.seen: set[tuple[object, ...]] = set()
+        nodes = [each.node for each in callees.nodes]
+        self.declared = {name for each in nodes if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names}
+        self.from_modules = [(each, taken) for each in callees.nodes if (taken := _taken_of_module(each))]
 
     def _first_time(self, *what: object) -> bool:
         new = what not in self.seen
@@ -113,11 +116,11 @@ class _Flow:
     def _variable(self, target: Site, name: str, held: _Places | None) -> None:
         source, node = target
         scope = next((each for each in source.around(node) if isinstance(each, (Function, ast.ClassDef))), None)
-        if isinstance(scope, ast.ClassDef) or any(_declares(each.node, name) for each in self.callees.nodes):
+        if isinstance(scope, ast.ClassDef) or name in self.declared:
             raise Unproved(target, f"keeps the loader {name} where any function may change it")
         self._uses(source, owner_of(source, node, name), name, held)
-        for each in self.callees.nodes if scope is None else ():
-            if each.source is not source and _reads_of_module(each, name):
+        for each, taken in self.from_modules if scope is None else ():
+            if each.source is not source and not taken.isdisjoint({name, "*"}):
                 raise Unproved(each, f"takes the loader {name} of another module")
 
     def _uses(self, source: PythonSource, owner: ast.AST, name: str, held: _Places | None) -> None:
@@ -201,14 +204,10 @@ def _parameter(function: Callee, at: int | str) -> str | None:
     return names[place] if place < len(names) else None
 
 
-def _declares(node: ast.AST, name: str) -> bool:
-    return isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names
-
-
-def _reads_of_module(site: Site, name: str) -> bool:
+def _taken_of_module(site: Site) -> set[str]:
+    """Return the names that an expression takes of another module, `*` for all; none where it is another one."""
     source, node = site
     if isinstance(node, ast.ImportFrom):
-        return any(each.name in {name, "*"} for each in node.names)
-    if not isinstance(node, ast.Attribute) or node.attr != name:
-        return False
-    return isinstance(node.value, ast.Name) and node.value.id in source.imports
+        return {each.name for each in node.names}
+    of_module = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in source.imports
+    return {node.attr} if of_module and isinstance(node, ast.Attribute) else set()
