@@ -68,7 +68,7 @@ def _returned(source: PythonSource, call: ast.Call, function: Function) -> bool:
     if isinstance(parent, ast.Tuple) and isinstance(source.parents.get(parent), ast.Return):
         return True
     named = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
-    returned = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
+    returned = source.returned.get(function, [])
     return (
         isinstance(named, ast.Name)
         and len(returned) == 1

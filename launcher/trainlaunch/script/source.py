@@ -48,6 +48,15 @@ class PythonSource:
         return tuple(each for each in self.nodes if isinstance(each, Function))
 
     @cached_property
+    def returned(self) -> dict[Function | None, list[ast.expr | None]]:
+        """What each function returns, by its statements."""
+        found: dict[Function | None, list[ast.expr | None]] = {}
+        for each in self.nodes:
+            if isinstance(each, ast.Return):
+                found.setdefault(self.function(each), []).append(each.value)
+        return found
+
+    @cached_property
     def imports(self) -> dict[str, str]:
         """The whole name behind each imported one: `F` → `torch.nn.functional`."""
         found: dict[str, str] = {}
