@@ -232,6 +232,11 @@ SCRIPTS = {
     "alone": "import torch\nloss.backward()\n",
     "ranks": "import torch\nmp.spawn(f)\nloss.backward()\n",
     "small": "import torch\nDataLoader(MNIST(r), num_workers=4)\nloss.backward()\n",
+    "great": "import torch\nDataLoader(MNIST(r), 1024, num_workers=4)\nloss.backward()\n",
+    "joins": "import torch\nDataLoader(MNIST(r), **k)\ndist.init_process_group('nccl')\nloss.backward()\n",
+    "tokens": "from transformers import AutoTokenizer\nDataLoader(d, 32, num_workers=4)\nloss.backward()\n",
+    "pictures": "import torch, PIL, tiktoken\nDataLoader(d, 32, num_workers=4)\nloss.backward()\n",
+    "launched": "import torch, tiktoken\nDataLoader(d, num_workers=4)\nmp.spawn(f)\nloss.backward()\n",
     "few": "import os, torch\nDataLoader(d, batch_size=4, num_workers=2)\nloss.backward()\n",
     "many": "import torch\nDataLoader(d, batch_size=32, num_workers=4)\nloss.backward()\n",
     "unsaid": "import torch\nDataLoader(d, bs, num_workers=4)\nDataLoader(e, batch_size=1)\nloss.backward()\n",
@@ -276,7 +281,12 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         near_script.cache_clear()
         codes[name] = [each.severity.value for each in lint_file(compose).findings if each.diagnostic.code == "TL301"]
     assert codes == {"loads": ["warning"], "alone": [], "imports": ["info"], "ranks": ["warning"], "default": []} | {
-        "small": ["warning"],
+        "small": ["info"],
+        "great": ["warning"],
+        "joins": ["info"],
+        "tokens": ["info"],
+        "pictures": ["error"],
+        "launched": ["warning"],
         "few": ["warning"],
         "many": ["error"],
         "unsaid": ["error"],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from trainlaunch.script.loader_settings import spread_settings
@@ -23,6 +24,11 @@ _OF_TRAINER = {
 _BATCHES = {"train": "per_device_train_batch_size", "eval": "per_device_eval_batch_size"}
 _READ_OF_TRAINER = (*(name for name, _ in _OF_TRAINER.values()), *_BATCHES.values(), "gradient_accumulation_steps")
 _TRAINERS_BATCH = 8
+_TOKENS = re.compile(r"transformers\.(?:\w+\.)*\w*Tokenizer\w*|(?:tokenizers|tiktoken|sentencepiece)(?:\.[\w.]+)?")
+_MEDIA = re.compile(  # whose samples are images, sound or arrays
+    r"(?:PIL|cv2|torchvision|torchaudio|librosa|soundfile|decord|imageio|skimage|monai|timm|albumentations|h5py)(?:\.[\w.]+)?"
+    r"|transformers\.(?:\w+\.)*\w*(?:Processor|FeatureExtractor)\w*|diffusers(?:\.[\w.]+)?"
+)
 
 
 class Calls(NamedTuple):
@@ -136,6 +142,12 @@ def look_ahead(program: Program) -> tuple[str, ...]:
     calls = Calls(program)
     place = calls.first("Accelerator", of=("accelerate.",)) and calls.first(".prepare", ".prepare_data_loader")
     return (f"{place}: on CPU Accelerate fetches one batch ahead: data_loader.batches_held: 3.",) if place else ()
+
+
+def loads_tokens(sources: Iterable[PythonSource]) -> bool:
+    """Return whether files import a tokenizer, and nothing that reads images or sound."""
+    names = {name for source in sources for name in source.imports.values()}
+    return any(map(_TOKENS.fullmatch, names)) and not any(map(_MEDIA.fullmatch, names))
 
 
 def names_cuda(program: Program) -> str:

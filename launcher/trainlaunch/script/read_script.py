@@ -11,7 +11,7 @@ from trainlaunch.errors import UsageError
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.script.callees import Site
 from trainlaunch.script.config_files import Config, hydra_config, named_files, texts_of_files
-from trainlaunch.script.frameworks import hugging_face, look_ahead, names_cuda
+from trainlaunch.script.frameworks import hugging_face, loads_tokens, look_ahead, names_cuda
 from trainlaunch.script.loader_calls import calls_of, loaders_of
 from trainlaunch.script.options import options_of
 from trainlaunch.script.owner_calls import object_store, shm_owners_of
@@ -50,20 +50,29 @@ def known_facts(path: Path) -> ScriptFacts | None:
         return None
 
 
-def loaders_at(path: Path) -> tuple[Loader, ...]:
-    """Return the loaders of a script that lies at `path`; none where reading it fails in whatever way."""
-    try:
-        return _loaders(path, *_sources(path))
-    except Exception:
-        return ()
+class Loading(NamedTuple):
+    """The loaders of a script, and whether all that it reads is text, of which a batch is some kilobytes of tokens."""
+
+    loaders: tuple[Loader, ...] = ()
+    of_tokens: bool = False
 
 
-def loaders_in(text: str) -> tuple[Loader, ...]:
-    """Return the loaders of a script of which only the text is there; none where it can't be read."""
+def loading_at(path: Path) -> Loading:
+    """Return what a script that lies at `path` loads; nothing where reading it fails in whatever way."""
     try:
-        return _loaders(None, (parse(text, "script"),), None)
+        sources, hydra = _sources(path)
+        return Loading(_loaders(path, sources, hydra), loads_tokens(sources))
     except Exception:
-        return ()
+        return Loading()
+
+
+def loading_in(text: str) -> Loading:
+    """Return what a script loads of which only the text is there; nothing where it can't be read."""
+    try:
+        sources = (parse(text, "script"),)
+        return Loading(_loaders(None, sources, None), loads_tokens(sources))
+    except Exception:
+        return Loading()
 
 
 def _sources(path: Path) -> tuple[tuple[PythonSource, ...], Config | None]:

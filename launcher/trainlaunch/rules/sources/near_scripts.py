@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
-from trainlaunch.script.read_script import loaders_at, loaders_in
+from trainlaunch.script.read_script import Loading, loading_at, loading_in
 from trainlaunch.script.script_facts import Loader
 from trainlaunch.units import MIB
 
@@ -30,7 +30,7 @@ TORCH = re.compile(
 _OTHER = re.compile(
     r"^[ \t]*(?:import|from) (?:tensorflow|keras|jax|flax|mxnet|paddle|xgboost|lightgbm)\b", re.MULTILINE
 )
-_SMALL = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
+_TINY = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
@@ -41,7 +41,8 @@ _BARE = sys.stdlib_module_names | {
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
-_RANKS = re.compile(r"\binit_process_group\(|\bmp\.spawn\(|\bDistributedDataParallel\b")  # that share more than batches
+_RANKS = re.compile(r"\binit_process_group\(|\bDistributedDataParallel\b")  # that share more than batches
+_SPAWNS = re.compile(r"(?:\b(?:x?mp|multiprocessing)\.|(?<![.\w]))(?:spawn|Process|launch)\(")  # such ranks, by itself
 _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _DEEPEST = 6  # folders above a text that are looked into
 _WITH_CHILDREN = 2  # of them, also in the folders that lie in them
@@ -53,14 +54,16 @@ _MOST_MODULES = 20
 class NearScript(NamedTuple):
     """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
 
-    `ranks` share more than batches; `small` are its batches; `other` is another framework alone. `loaders` are those
-    that it makes, of which a command may decide something. `on_cpu` are its surest workers where there is no GPU.
+    `ranks` share more than batches; `tiny` are its samples, `small` its batches; `other` is another
+    framework alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest
+    workers where there is no GPU.
     """
 
     trains: bool
     serves: bool
     workers: int | None
     ranks: bool = False
+    tiny: bool = False
     small: bool = False
     other: bool = False
     loaders: tuple[Loader, ...] = ()
@@ -75,6 +78,7 @@ def together(scripts: list[NearScript]) -> NearScript | None:
         any(each.serves for each in scripts),
         max(stated, default=None),
         any(each.ranks for each in scripts),
+        all(each.tiny for each in scripts),
         all(each.small for each in scripts),
         all(each.other for each in scripts),
         on_cpu=max((each.on_cpu for each in scripts), default=0),
@@ -141,7 +145,7 @@ def _read(path: Path, named_by: Path) -> NearScript | None:
     except (OSError, ValueError):
         return None
     beside = dict(_modules_beside(path, text))
-    whole = _with_loaders("\n".join((text, *beside.values())), loaders_at(path), frozenset(beside))
+    whole = _with_loaders("\n".join((text, *beside.values())), loading_at(path), frozenset(beside))
     return whole._replace(serves=shown_by(text).serves)
 
 
@@ -158,14 +162,18 @@ def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
 
 def shown_whole(text: str) -> NearScript:
     """Return what a script shows of which nothing but this text is there."""
-    return _with_loaders(text, loaders_in(text))
+    return _with_loaders(text, loading_in(text))
 
 
-def _with_loaders(text: str, loaders: tuple[Loader, ...], beside: frozenset[str] = frozenset()) -> NearScript:
+def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozenset()) -> NearScript:
     """Return what a script shows, with the modules `beside` it: without other imports and loaders it has no workers."""
+    loaders, of_tokens = loading
     given = {each.settings["num_workers"].text for each in loaders}
     spread = [number for each in given if each.startswith("**") for number in _spread(each[2:], text)]
-    shown = shown_by(text)._replace(loaders=loaders, workers=max(spread, default=None))
+    shown = shown_by(text)
+    tiny = shown.tiny or of_tokens
+    ranks = _SPAWNS.search(text) is not None if tiny else shown.ranks  # examples join a group of one rank a container
+    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), ranks=ranks, tiny=tiny)
     others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
     return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
 
@@ -190,7 +198,8 @@ def shown_by(text: str) -> NearScript:
         torch and _TRAINS.search(text) is not None,
         _SERVES.search(text) is not None,
         None,
-        _RANKS.search(text) is not None,
-        _SMALL.search(text) is not None and "Resize(" not in text,
+        _RANKS.search(text) is not None or _SPAWNS.search(text) is not None,
+        _TINY.search(text) is not None and "Resize(" not in text,
+        False,
         not torch and _OTHER.search(text) is not None,
     )

@@ -159,6 +159,11 @@ def work_of(argv: Argv) -> tuple[str, tuple[str, ...]]:
     return (TRAINING if found.launched or named else UNKNOWN), tuple(signs)
 
 
+def hands_on_training(argv: Argv) -> bool:
+    """Return whether a command is arguments alone, of training, which the image's own program gets."""
+    return argv[:1] != () and argv[0].startswith("-") and _says_training(("", *argv))
+
+
 def _says_training(words: Argv) -> bool:
     given = {each.partition("=")[0] for each in words[1:] if _ARGUMENTS.fullmatch(each)}
     return len(given) > 1 or any(not _AMBIGUOUS.fullmatch(each) for each in given)

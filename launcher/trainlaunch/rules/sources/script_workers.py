@@ -15,7 +15,8 @@ from trainlaunch.script.script_facts import Value as Setting
 _ON_GPU = re.compile(r"(\d{1,3}) if .*(?:cuda|gpu)")
 _WORDS = re.compile(r"\$(?:@|\*|\w+|\{[^{}]*\})")  # which a shell replaces by as many as there are
 _VALUE_NEXT = re.compile(r"-[^=]*")  # an option, which takes the next word
-_MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
+MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
+_MOST_TINY = 2000  # of images of 32 by 32, or of 512 tokens with their mask and labels, these are 24 MB
 
 
 def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[str]]) -> NearScript:
@@ -30,8 +31,9 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
         return script
     steady = [number or 0 for each, number in zip(script.loaders, found, strict=True) if not _is_on_gpu(each)]
     samples = max(_samples(each, number, argv, env) for each, number in zip(script.loaders, found, strict=True))
-    small = script.small or samples <= _MOST_SAMPLES
-    return script._replace(workers=most, on_cpu=max(steady, default=0), small=small)
+    tiny = script.tiny and (samples <= _MOST_TINY or samples == math.inf)
+    small = script.tiny or samples <= MOST_SAMPLES
+    return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=small)
 
 
 def _is_on_gpu(loader: Loader) -> bool:

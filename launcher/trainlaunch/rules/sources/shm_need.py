@@ -10,7 +10,7 @@ from trainlaunch.formats.workload import stated
 from trainlaunch.job.shm_owners import Surroundings, is_vllm, vllm_law
 from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_torch_image
 from trainlaunch.rules.sources.near_scripts import NearScript
-from trainlaunch.rules.sources.programs import OTHER, SERVING, program
+from trainlaunch.rules.sources.programs import OTHER, SERVING, hands_on_training, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
     is_of_others,
@@ -19,8 +19,9 @@ from trainlaunch.rules.sources.purpose import (
     ranks_of,
     workers_of,
 )
+from trainlaunch.rules.sources.script_workers import MOST_SAMPLES
 from trainlaunch.rules.sources.source_text import SourceContainer
-from trainlaunch.rules.sources.training_commands import is_training, program_of
+from trainlaunch.rules.sources.training_commands import is_training, program_of, stated_batch
 from trainlaunch.units import counted, human_size
 
 _INTERACTIVE = frozenset(
@@ -66,19 +67,15 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
     by_torch = Severity.ERROR if torch else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
-    if workers or (shown and shown > 1 and gpus):
-        whose = "" if workers else "the script's "
-        return (
-            Severity.WARNING if workers == 1 or (not workers and script.small) else Severity.ERROR,
-            f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}",
-        )
+    launched = script.ranks or any(program(each).launched for each in container.argvs)
+    if (workers or (shown and shown > 1 and gpus)) and not (script.tiny and launched):
+        return _of_workers(container, script, workers, shown or 0)
     if object_of(container) in beside.sized_objects and gpus:
         return by_torch, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
         return by_torch, "a training command, and a size is given to `docker build` alone"
     if gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container):
         return by_torch, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
-    launched = script.ranks or any(program(each).launched for each in container.argvs)
     alone = count == 1 or (count is None and ranks == 1 and not launched)
     quiet = _without_nccl_shm(container) and not shown
     if not gpus or (alone and (shown == 0 or is_of_others(workload) or script.other)) or quiet:
@@ -92,6 +89,37 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     if alone and (signs <= _LIKELY or any(_SMALL.search(program(each).script) for each in container.argvs)):
         return Severity.INFO, f"{what}, if its DataLoaders have workers"
     return Severity.ERROR if signs > _CERTAIN and is_torch_base(workload) else Severity.WARNING, what
+
+
+def _of_workers(
+    container: SourceContainer, script: NearScript, workers: int | None, shown: int
+) -> tuple[Severity, str]:
+    """Return the same of workers that a command sets, or else of those that its script shows."""
+    if workers and _are_handed_on(container):
+        return _handed_on(container, workers)
+    found = counted(workers or shown, "DataLoader worker")
+    found = found if workers else f"the script's {found}"
+    if script.tiny:
+        return Severity.INFO, f"{found}, whose batches are small"
+    few = workers == 1 or (_are_few(container, workers) if workers else script.small)
+    return Severity.WARNING if few else Severity.ERROR, found
+
+
+def _are_handed_on(container: SourceContainer) -> bool:
+    """Return whether an image's own program gets arguments of training, and nothing says which program it is."""
+    return hands_on_training(container.argv)
+
+
+def _handed_on(container: SourceContainer, workers: int) -> tuple[Severity, str]:
+    told = workers > 1 and has_gpu(container.workload) and _are_handed_on(container)
+    severity = Severity.WARNING if told and not _are_few(container, workers) else Severity.INFO
+    return severity, f"{counted(workers, 'DataLoader worker')}, if the program trains"
+
+
+def _are_few(container: SourceContainer, workers: int) -> bool:
+    """Return whether the batch that a command sets is so small that what its workers have alive may well fit."""
+    batch = stated_batch(container.argvs)
+    return batch is not None and 2 * workers * batch * ranks_of(container) <= MOST_SAMPLES
 
 
 def _on_cpus(container: SourceContainer, script: NearScript) -> tuple[Severity | None, str]:
@@ -110,7 +138,7 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         not container.argvs or {program_of(each) for each in container.argvs} <= _INTERACTIVE,
     )
     if workers:
-        return Severity.INFO, f"{counted(workers, 'DataLoader worker')}, if the program trains"
+        return _handed_on(container, workers)
     if gpus and object_of(container) in beside.sized_objects:
         return Severity.WARNING, "another pod of the same object has a size"
     if gpus and idle and is_torch_base(workload) and not _SERVED & {*container.purpose.signs}:

@@ -15,7 +15,7 @@ from trainlaunch.formats.workload import Known, Value, Workload, stated
 from trainlaunch.job.shell_commands import commands_of
 from trainlaunch.job.shm_owners import as_started
 from trainlaunch.job.spec import JobSpec
-from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, Argv, program, work_of
+from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, Argv, hands_on_training, program, work_of
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 _WORKERS = re.compile(r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?")
@@ -32,6 +32,7 @@ _OF_ACTORS = re.compile(
 _RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]gpus)(?:=(.*))?")
 _PROCESSES = re.compile(r"--num[-_]processes(?:=(.*))?")
 _MACHINES = re.compile(r"--num[-_]machines(?:=(.*))?")
+_BATCH = re.compile(r"--?(?:[\w.]*[-_.])?batch(?:[-_]?size)?(?:=(.*))?")
 _PREFETCH = re.compile(r"--?(?:[\w.]*[-_.])?prefetch[-_]factor(?:=(.*))?")
 VARIABLES_OF_WORKERS = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")
 _PROGRAM = re.compile(r"(?:/?[\w.-]+/)*(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|poetry|conda)")
@@ -137,6 +138,12 @@ def stated_prefetch(argvs: Iterable[Argv]) -> int:
     return min(found, default=2)
 
 
+def stated_batch(argvs: Iterable[Argv]) -> int | None:
+    """Return the samples of a batch that commands set, the most of several; None where none does."""
+    found = [int(each) for argv in argvs for each in _values_of(argv, _BATCH) if re.fullmatch(r"[1-9]\d{0,4}", each)]
+    return max(found, default=None)
+
+
 def stated_ranks(argvs: Iterable[Argv]) -> int | None:
     """Return the training processes that a launcher starts here, the most of several; None where none says a number."""
     found = [number for argv in argvs for number in _ranks_of(argv)]
@@ -179,7 +186,8 @@ def given_to(argv: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, s
 
 def _workers_of(argv: Argv) -> Iterator[int]:
     kind, signs = work_of(argv)
-    if kind in {SERVING, OTHER} or not program(argv).script or any(map(_OF_ACTORS.fullmatch, argv)):
+    meant = program(argv).script or hands_on_training(argv)
+    if kind in {SERVING, OTHER} or not meant or any(map(_OF_ACTORS.fullmatch, argv)):
         return
     for index, word in enumerate(argv):
         match = _WORKERS.fullmatch(word) or (OPTION_OF_WORKERS.fullmatch(word) if signs else None)

@@ -67,6 +67,7 @@ def gpu_count_zero(container: SourceContainer) -> Iterator[Problem]:
             f"write {right} for the first GPU, or delete the request",
             "a bare number is a count; GPUs are named by device",
             span=gpus.span,
+            severity=Severity.INFO if container.workload.format == COMPOSE and not trains(container) else None,
         )
 
 
