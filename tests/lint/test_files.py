@@ -230,7 +230,10 @@ SCRIPTS = {
     "loads": "import torch\nDataLoader(d, num_workers=4)\nloss.backward()\n",
     "alone": "import torch\nloss.backward()\n",
     "ranks": "import torch\nmp.spawn(f)\nloss.backward()\n",
-    "small": "import torch\nDataLoader(MNIST(r), num_workers=4)\nloss.backward()\n",
+    "small": "import torch\nDataLoader(MNIST(r), bs, num_workers=4)\nloss.backward()\n",
+    "text": "import torch\nDataLoader(d, 64, num_workers=4, collate_fn=pad)\nm(b.input_ids).backward()\n",
+    "long": "import torch\nDataLoader(d, 1024, num_workers=4, collate_fn=pad)\nm(b.input_ids).backward()\n",
+    "captions": "import torch, PIL\nDataLoader(d, 64, num_workers=4, collate_fn=pad)\nm(b.input_ids).backward()\n",
     "few": "import os, torch\nDataLoader(d, batch_size=4, num_workers=2)\nloss.backward()\n",
     "many": "import torch\nDataLoader(d, batch_size=32, num_workers=4)\nloss.backward()\n",
     "unsaid": "import torch\nDataLoader(d, bs, num_workers=4)\nDataLoader(e, batch_size=1)\nloss.backward()\n",
@@ -275,7 +278,10 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         near_script.cache_clear()
         codes[name] = [each.severity.value for each in lint_file(compose).findings if each.diagnostic.code == "TL301"]
     assert codes == {"loads": ["warning"], "alone": [], "imports": ["info"], "ranks": ["warning"], "default": []} | {
-        "small": ["warning"],
+        "small": ["info"],
+        "text": ["info"],
+        "long": ["warning"],
+        "captions": ["error"],
         "few": ["warning"],
         "many": ["error"],
         "unsaid": ["error"],
@@ -300,6 +306,25 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
     (tmp_path / "docker" / "run.sh").write_text("docker run --gpus all t:1 python train.py\n")
     near_script.cache_clear()
     assert [each.severity.value for each in lint_file(tmp_path / "docker" / "run.sh").findings] == ["info"]
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        ("python train.py", "info"),
+        ("python train.py --batch-size 128", "info"),
+        ("python train.py --batch-size=2048", "warning"),
+        ("env TRAIN_BATCH_SIZE=1 python train.py", "info"),
+        ("bash -c 'python train.py && python test.py'", "info"),
+        ("bash -c 'torchrun train.py && python test.py'", "warning"),
+    ],
+)
+def test_a_script_decides_how_grave_a_text_is(tmp_path: Path, named: str, found: str) -> None:
+    """Small images in large batches fill what is there; a shell keeps a signal from who would hear it."""
+    (tmp_path / "train.py").write_text(SCRIPTS["small"])
+    (tmp_path / "run.sh").write_text(f"docker run --gpus all t:1 {named}\n")
+    near_script.cache_clear()
+    assert {each.severity.value for each in lint_file(tmp_path / "run.sh").findings} == {found}
 
 
 @pytest.mark.parametrize(

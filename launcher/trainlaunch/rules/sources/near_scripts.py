@@ -31,6 +31,11 @@ _OTHER = re.compile(
     r"^[ \t]*(?:import|from) (?:tensorflow|keras|jax|flax|mxnet|paddle|xgboost|lightgbm)\b", re.MULTILINE
 )
 _SMALL = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
+_TEXT = re.compile(r"\btiktoken\b|\binput_ids\b|\bvocab_size\b|Tokenizer(?:Fast)?\.from_pretrained\(")
+_MEDIA = re.compile(
+    r"\b(?:torchvision|torchaudio|PIL|cv2|librosa|soundfile|timm|diffusers|decord|pixel_values|input_features)\b|Processor\b"
+)
+_HANDLES = re.compile(r"\bSIGTERM\b|\bsignal\.signal\(|\bTrainer\(|\b(?:lightning|accelerate|ignite|deepspeed)\b")
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
@@ -53,8 +58,9 @@ _MOST_MODULES = 20
 class NearScript(NamedTuple):
     """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
 
-    `ranks` share more than batches; `small` are its batches; `other` is another framework alone. `loaders` are those
-    that it makes, of which a command may decide something. `on_cpu` are its surest workers where there is no GPU.
+    `ranks` share more than batches; `small` are its batches, and `tiny` its samples: text, or images of 32 by 32.
+    `other` is another framework alone; `handles` a signal. `loaders` are those that it makes, of which a command may
+    decide something. `on_cpu` are its surest workers where there is no GPU.
     """
 
     trains: bool
@@ -65,6 +71,8 @@ class NearScript(NamedTuple):
     other: bool = False
     loaders: tuple[Loader, ...] = ()
     on_cpu: int = 0
+    tiny: bool = False
+    handles: bool = False
 
 
 def together(scripts: list[NearScript]) -> NearScript | None:
@@ -78,6 +86,8 @@ def together(scripts: list[NearScript]) -> NearScript | None:
         all(each.small for each in scripts),
         all(each.other for each in scripts),
         on_cpu=max((each.on_cpu for each in scripts), default=0),
+        tiny=all(each.tiny for each in scripts),
+        handles=any(each.handles for each in scripts),
     )
     return shown if scripts else None
 
@@ -140,9 +150,19 @@ def _read(path: Path, named_by: Path) -> NearScript | None:
         text = read_regular(path, MIB).decode(errors="replace")
     except (OSError, ValueError):
         return None
-    beside = dict(_modules_beside(path, text))
-    whole = _with_loaders("\n".join((text, *beside.values())), loaders_at(path), frozenset(beside))
-    return whole._replace(serves=shown_by(text).serves)
+    beside, loaders = dict(_modules_beside(path, text)), loaders_at(path)
+    whole = _with_loaders("\n".join((text, *beside.values())), loaders, frozenset(beside))
+    tiny = _is_tiny("\n".join((text, *beside.values(), *_of_loaders(path, loaders))))
+    return whole._replace(serves=shown_by(text).serves, tiny=tiny)
+
+
+def _of_loaders(path: Path, loaders: tuple[Loader, ...]) -> Iterator[str]:
+    """Yield the text of each file in which a script's loaders are made."""
+    for place in {each.place.rpartition(":")[0] for each in loaders}:
+        found = path.parent / place
+        if ITS_OWN.holds(found, path):
+            with contextlib.suppress(OSError, ValueError):
+                yield read_regular(found, MIB).decode(errors="replace")
 
 
 def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
@@ -191,6 +211,13 @@ def shown_by(text: str) -> NearScript:
         _SERVES.search(text) is not None,
         None,
         _RANKS.search(text) is not None,
-        _SMALL.search(text) is not None and "Resize(" not in text,
-        not torch and _OTHER.search(text) is not None,
+        other=not torch and _OTHER.search(text) is not None,
+        tiny=_is_tiny(text),
+        handles=_HANDLES.search(text) is not None,
     )
+
+
+def _is_tiny(text: str) -> bool:
+    """Return whether a script's samples are small: images of 32 by 32 that stay so, or text and nothing else."""
+    images = _SMALL.search(text) is not None and "Resize(" not in text
+    return images or (_TEXT.search(text) is not None and _MEDIA.search(text) is None)

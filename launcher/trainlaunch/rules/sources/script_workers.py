@@ -16,6 +16,8 @@ _ON_GPU = re.compile(r"(\d{1,3}) if .*(?:cuda|gpu)")
 _WORDS = re.compile(r"\$(?:@|\*|\w+|\{[^{}]*\})")  # which a shell replaces by as many as there are
 _VALUE_NEXT = re.compile(r"-[^=]*")  # an option, which takes the next word
 _MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
+_MOST_TINY = 3000  # of images at 32 by 32 these are 37 MB
+_BATCH = re.compile(r"(?:--)?(?:\w+[-_])?batch[-_]?size(?:[-_]\w+)?", re.IGNORECASE)
 
 
 def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[str]]) -> NearScript:
@@ -30,8 +32,20 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
         return script
     steady = [number or 0 for each, number in zip(script.loaders, found, strict=True) if not _is_on_gpu(each)]
     samples = max(_samples(each, number, argv, env) for each, number in zip(script.loaders, found, strict=True))
-    small = script.small or samples <= _MOST_SAMPLES
-    return script._replace(workers=most, on_cpu=max(steady, default=0), small=small)
+    if samples == math.inf:
+        samples = 2 * most * _named_batch(argv, env)
+    tiny = script.tiny and samples <= _MOST_TINY
+    small = 0 < samples <= _MOST_SAMPLES or script.tiny
+    return script._replace(workers=most, on_cpu=max(steady, default=0), small=small, tiny=tiny)
+
+
+def _named_batch(argv: Sequence[str], env: Mapping[str, Value[str]]) -> int:
+    """Return the largest number that a command or its variables call the size of a batch, 0 where none does."""
+    given = [(name, value.value) for name, value in env.items() if isinstance(value, Known)]
+    for word, after in zip(argv, [*argv[1:], ""], strict=True):
+        name, _, value = word.partition("=")
+        given.append((name, value or after))
+    return max((int(text) for name, text in given if _BATCH.fullmatch(name) and text.isdecimal()), default=0)
 
 
 def _is_on_gpu(loader: Loader) -> bool:

@@ -66,19 +66,18 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
     by_torch = Severity.ERROR if torch else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
-    if workers or (shown and shown > 1 and gpus):
-        whose = "" if workers else "the script's "
-        return (
-            Severity.WARNING if workers == 1 or (not workers and script.small) else Severity.ERROR,
-            f"{whose}{counted(workers or shown or 0, 'DataLoader worker')}",
-        )
+    whose = ("" if workers else "the script's ") + counted(workers or shown or 0, "DataLoader worker")
+    if not script.tiny and (workers or (shown and shown > 1 and gpus)):
+        small = workers == 1 or (not workers and script.small)
+        few = Severity.WARNING if gpus else Severity.INFO
+        return few if small else Severity.ERROR, whose
     if object_of(container) in beside.sized_objects and gpus:
         return by_torch, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
         return by_torch, "a training command, and a size is given to `docker build` alone"
     if gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container):
         return by_torch, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
-    launched = script.ranks or any(program(each).launched for each in container.argvs)
+    launched = (script.ranks and not script.tiny) or any(program(each).launched for each in container.argvs)
     alone = count == 1 or (count is None and ranks == 1 and not launched)
     quiet = _without_nccl_shm(container) and not shown
     if not gpus or (alone and (shown == 0 or is_of_others(workload) or script.other)) or quiet:
@@ -90,7 +89,8 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     what = "a training command with GPUs" if commanded else "a pod of a training job with GPUs"
     signs = len(container.purpose.signs) if torch and commanded and container.purpose.script is None else 0
     if alone and (signs <= _LIKELY or any(_SMALL.search(program(each).script) for each in container.argvs)):
-        return Severity.INFO, f"{what}, if its DataLoaders have workers"
+        tiny = f"{whose}, whose samples are small" if script.tiny and shown else ""
+        return Severity.INFO, tiny or f"{what}, if its DataLoaders have workers"
     return Severity.ERROR if signs > _CERTAIN and is_torch_base(workload) else Severity.WARNING, what
 
 
