@@ -230,6 +230,7 @@ SCRIPTS = {
     "loads": "import torch\nDataLoader(d, num_workers=4)\nloss.backward()\n",
     "alone": "import torch\nloss.backward()\n",
     "ranks": "import torch\nmp.spawn(f)\nloss.backward()\n",
+    "group": "import torch\ninit_process_group('nccl')\nloss.backward()\n",
     "small": "import torch\nDataLoader(MNIST(r), bs, num_workers=4)\nloss.backward()\n",
     "text": "import torch\nDataLoader(d, 64, num_workers=4, collate_fn=pad)\nm(b.input_ids).backward()\n",
     "long": "import torch\nDataLoader(d, 1024, num_workers=4, collate_fn=pad)\nm(b.input_ids).backward()\n",
@@ -278,6 +279,7 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         near_script.cache_clear()
         codes[name] = [each.severity.value for each in lint_file(compose).findings if each.diagnostic.code == "TL301"]
     assert codes == {"loads": ["warning"], "alone": [], "imports": ["info"], "ranks": ["warning"], "default": []} | {
+        "group": [],
         "small": ["info"],
         "text": ["info"],
         "long": ["warning"],

@@ -263,6 +263,8 @@ def test_every_rule_has_near_misses() -> None:
         (RUN + "--gpus 1 h.io/training:1 python -m torch.distributed.run train.py", "warning"),
         (RUN + "--gpus 2 pytorch-train:1 python train.py --epochs 3", "warning"),
         (RUN + "--gpus 2 tensorflow-train:1 python train.py --epochs 3", "info"),
+        (RUN + "-it --gpus all t:1 bash\npip install torch\npython train.py --epochs 3", "info"),
+        (RUN + "-it --gpus all t:1 bash\npip install torch\ntorchrun --nproc_per_node 2 train.py", "warning"),
     ],
 )
 def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: str) -> None:

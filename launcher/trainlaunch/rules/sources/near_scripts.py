@@ -46,7 +46,8 @@ _BARE = sys.stdlib_module_names | {
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
-_RANKS = re.compile(r"\binit_process_group\(|\bmp\.spawn\(|\bDistributedDataParallel\b")  # that share more than batches
+# Ranks that the script itself starts; others need a launcher, which its command names.
+_RANKS = re.compile(r"\bspawn\(|\b(?:start_processes|notebook_launcher|elastic_launch)\(")
 _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _DEEPEST = 6  # folders above a text that are looked into
 _WITH_CHILDREN = 2  # of them, also in the folders that lie in them
@@ -58,7 +59,7 @@ _MOST_MODULES = 20
 class NearScript(NamedTuple):
     """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
 
-    `ranks` share more than batches; `small` are its batches, and `tiny` its samples: text, or images of 32 by 32.
+    `ranks` are started by it; `small` are its batches, and `tiny` its samples: text, or images of 32 by 32.
     `other` is another framework alone; `handles` a signal. `loaders` are those that it makes, of which a command may
     decide something. `on_cpu` are its surest workers where there is no GPU.
     """
