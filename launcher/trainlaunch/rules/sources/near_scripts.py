@@ -33,7 +33,8 @@ _OTHER = re.compile(
 _SMALL = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
 _TEXT = re.compile(r"\btiktoken\b|\binput_ids\b|\bvocab_size\b|Tokenizer(?:Fast)?\.from_pretrained\(")
 _MEDIA = re.compile(
-    r"\b(?:torchvision|torchaudio|PIL|cv2|librosa|soundfile|timm|diffusers|decord|pixel_values|input_features)\b|Processor\b"
+    r"\b(?:torchvision|torchaudio|PIL|cv2|librosa|soundfile|timm|diffusers|decord|pixel_values|input_features|waveforms?"
+    r"|spectrograms?|nibabel|monai|webdataset)\b|\bImage\.open\(|Processor\b"
 )
 _HANDLES = re.compile(r"\bSIGTERM\b|\bsignal\.signal\(|\bTrainer\(|\b(?:lightning|accelerate|ignite|deepspeed)\b")
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
