@@ -231,9 +231,9 @@ SCRIPTS = {
     "loads": "import torch\nDataLoader(d, num_workers=4)\nloss.backward()\n",
     "alone": "import torch\nloss.backward()\n",
     "ranks": "import torch\nmp.spawn(f)\nloss.backward()\n",
-    "small": "import torch\nDataLoader(MNIST(r), num_workers=4)\nloss.backward()\n",
+    "group": "import torch\ninit_process_group('nccl')\nloss.backward()\n",
+    "small": "import torch\nDataLoader(MNIST(r), bs, num_workers=4)\nloss.backward()\n",
     "great": "import torch\nDataLoader(MNIST(r), 1024, num_workers=4)\nloss.backward()\n",
-    "joins": "import torch\nDataLoader(MNIST(r), **k)\ndist.init_process_group('nccl')\nloss.backward()\n",
     "tokens": "from transformers import AutoTokenizer\nDataLoader(d, 32, num_workers=4)\nloss.backward()\n",
     "pictures": "import torch, PIL, tiktoken\nDataLoader(d, 32, num_workers=4)\nloss.backward()\n",
     "launched": "import torch, tiktoken\nDataLoader(d, num_workers=4)\nmp.spawn(f)\nloss.backward()\n",
@@ -281,9 +281,9 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         near_script.cache_clear()
         codes[name] = [each.severity.value for each in lint_file(compose).findings if each.diagnostic.code == "TL301"]
     assert codes == {"loads": ["warning"], "alone": [], "imports": ["info"], "ranks": ["warning"], "default": []} | {
+        "group": [],
         "small": ["info"],
         "great": ["warning"],
-        "joins": ["info"],
         "tokens": ["info"],
         "pictures": ["error"],
         "launched": ["warning"],
@@ -311,6 +311,25 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
     (tmp_path / "docker" / "run.sh").write_text("docker run --gpus all t:1 python train.py\n")
     near_script.cache_clear()
     assert [each.severity.value for each in lint_file(tmp_path / "docker" / "run.sh").findings] == ["info"]
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        ("python train.py", "info"),
+        ("python train.py --batch-size 128", "info"),
+        ("python train.py --batch-size=2048", "warning"),
+        ("env TRAIN_BATCH_SIZE=1 python train.py", "info"),
+        ("bash -c 'python train.py && python test.py'", "info"),
+        ("bash -c 'torchrun train.py && python test.py'", "warning"),
+    ],
+)
+def test_a_script_decides_how_grave_a_text_is(tmp_path: Path, named: str, found: str) -> None:
+    """Small images in large batches fill what is there; a shell keeps a signal from who would hear it."""
+    (tmp_path / "train.py").write_text(SCRIPTS["small"])
+    (tmp_path / "run.sh").write_text(f"docker run --gpus all t:1 {named}\n")
+    near_script.cache_clear()
+    assert {each.severity.value for each in lint_file(tmp_path / "run.sh").findings} == {found}
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,16 @@ def test_a_broken_text_is_one_finding_with_a_place(text: str, name: str) -> None
     assert found.diagnostic.span is not None
 
 
+@pytest.mark.parametrize(
+    ("value", "severity"),
+    [("%NAMESPACE%", "info"), ("{gigabytes}Gi", "info"), ("${GIGABYTES}: Gi", "error"), ("'a' b", "error")],
+)
+def test_a_template_that_is_no_yaml_before_it_is_filled_in_is_nobodys_mistake(value: str, severity: str) -> None:
+    """Words for sed and for str.format stand where YAML has an indicator; a shell's variable is plain text to it."""
+    (found,) = linted(f"kind: Pod\nspec: {{}}\nmetadata:\n  name: {value}\n", "kubernetes").findings
+    assert (found.diagnostic.code, found.severity.value) == ("TL393", severity)
+
+
 def test_a_file_that_is_not_utf_8_is_one_finding(trainlaunch: Runs, tmp_path: Path) -> None:
     """With the line of the byte."""
     path = tmp_path / "run.sh"

@@ -17,6 +17,7 @@ OPEN_STEPS = "args: [python, train.py, --max_steps, '-1', --num_train_epochs, '3
 LOADER = "x = DataLoader(A(), num_workers=%s)\n"
 SPAWN = "x = DataLoader(d, num_workers=2, multiprocessing_context='spawn'%s)\n"
 SCRIPT = "training-script"
+ZERO = "count: 0, capabilities: [gpu]"
 OWN: list[tuple[str, str, str, int]] = [
     # rule, kind, text, how often it speaks
     ("shm-size-missing", "shell", RUN + "--gpus all t:1 torchrun train.py", 1),
@@ -268,12 +269,29 @@ def test_every_rule_has_near_misses() -> None:
         (RUN + "--gpus 1 h.io/training:1 python -m torch.distributed.run train.py", "warning"),
         (RUN + "--gpus 2 pytorch-train:1 python train.py --epochs 3", "warning"),
         (RUN + "--gpus 2 tensorflow-train:1 python train.py --epochs 3", "info"),
+        (RUN + "-it --gpus all t:1 bash\npip install torch\npython train.py --epochs 3", "info"),
+        (RUN + "-it --gpus all t:1 bash\npip install torch\ntorchrun --nproc_per_node 2 train.py", "warning"),
     ],
 )
 def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: str) -> None:
     """Stated workers or training on a GPU are certain; a GPU alone may be inference, which is right without."""
     (found,) = linted(text, "shell", DEFECTS).findings
     assert (found.name, found.severity.value) == ("shm-size-missing", severity)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "severity"),
+    [
+        ("shell", RUN + "-m 4g --shm-size=4g t:1 python train.py --num-workers 4", "info"),
+        ("shell", RUN + "-m 4g --shm-size=5g t:1 python train.py --num-workers 4", "error"),
+        ("compose", rule_cases.DEVICES % ZERO, "info"),
+        ("compose", (rule_cases.DEVICES % ZERO).replace("shm", "command: python train.py, shm"), "warning"),
+    ],
+)
+def test_what_may_be_meant_is_less_grave(kind: str, text: str, severity: str) -> None:
+    """A kubelet makes /dev/shm as large as the limit, and Ray's head has no GPU on purpose."""
+    (found,) = (each for each in linted(text, kind, DEFECTS).findings)
+    assert found.severity.value == severity
 
 
 def test_a_missing_size_is_said_at_the_word_run_and_at_the_name() -> None:

@@ -74,6 +74,8 @@ _ON_PURPOSE = frozenset(
 # Notes with YAML in them begin with something else, and no program reads them by such a name.
 _READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:\.[\w.-]+)?\.ya?ml")
 _STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
+# What a template's words look like: Jinja2's and Helm's, sed's, those of Python's str.format.
+_PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|@[A-Z_]+@|__[A-Z_]+__|%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}")
 _LIMITS = ("values are nested", "the text stands for", "a character that YAML")
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
@@ -192,7 +194,7 @@ def is_broken(name: str, text: str, message: str) -> bool:
         return False
     if _of_broken(path, text) == GITHUB or ("workflows" in path.parts and ".github" in path.parts):
         return not re.search(r"(?<!\$)\{\{|\{%|<%", text)
-    return not re.search(r"\{\{|\{%|<%|\[\[|@[A-Z_]+@|__[A-Z_]+__|\$\{\{", text)
+    return not _PLACEHOLDER.search(text)
 
 
 def rendering_command(name: str, text: str) -> str:

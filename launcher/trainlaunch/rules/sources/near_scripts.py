@@ -31,6 +31,7 @@ _OTHER = re.compile(
     r"^[ \t]*(?:import|from) (?:tensorflow|keras|jax|flax|mxnet|paddle|xgboost|lightgbm)\b", re.MULTILINE
 )
 _TINY = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
+_HANDLES = re.compile(r"\bSIGTERM\b|\bsignal\.signal\(|\bTrainer\(|\b(?:lightning|accelerate|ignite|deepspeed)\b")
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
@@ -41,8 +42,11 @@ _BARE = sys.stdlib_module_names | {
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
-_RANKS = re.compile(r"\binit_process_group\(|\bDistributedDataParallel\b")  # that share more than batches
-_SPAWNS = re.compile(r"(?:\b(?:x?mp|multiprocessing)\.|(?<![.\w]))(?:spawn|Process|launch)\(")  # such ranks, by itself
+# Ranks that the script itself starts; others need a launcher, which its command names.
+_RANKS = re.compile(
+    r"(?:\b(?:x?mp|multiprocessing)\.|(?<![.\w]))(?:spawn|Process|launch)\("
+    r"|\b(?:start_processes|notebook_launcher|elastic_launch)\("
+)
 _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _DEEPEST = 6  # folders above a text that are looked into
 _WITH_CHILDREN = 2  # of them, also in the folders that lie in them
@@ -54,9 +58,9 @@ _MOST_MODULES = 20
 class NearScript(NamedTuple):
     """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
 
-    `ranks` share more than batches; `tiny` are its samples, `small` its batches; `other` is another
-    framework alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest
-    workers where there is no GPU.
+    `ranks` are started by it; `tiny` are its samples, `small` its batches; `other` is another framework alone;
+    `handles` a signal. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its
+    surest workers where there is no GPU.
     """
 
     trains: bool
@@ -68,6 +72,7 @@ class NearScript(NamedTuple):
     other: bool = False
     loaders: tuple[Loader, ...] = ()
     on_cpu: int = 0
+    handles: bool = False
 
 
 def together(scripts: list[NearScript]) -> NearScript | None:
@@ -82,6 +87,7 @@ def together(scripts: list[NearScript]) -> NearScript | None:
         all(each.small for each in scripts),
         all(each.other for each in scripts),
         on_cpu=max((each.on_cpu for each in scripts), default=0),
+        handles=any(each.handles for each in scripts),
     )
     return shown if scripts else None
 
@@ -171,9 +177,7 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
     given = {each.settings["num_workers"].text for each in loaders}
     spread = [number for each in given if each.startswith("**") for number in _spread(each[2:], text)]
     shown = shown_by(text)
-    tiny = shown.tiny or of_tokens
-    ranks = _SPAWNS.search(text) is not None if tiny else shown.ranks  # examples join a group of one rank a container
-    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), ranks=ranks, tiny=tiny)
+    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), tiny=shown.tiny or of_tokens)
     others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
     return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
 
@@ -198,8 +202,8 @@ def shown_by(text: str) -> NearScript:
         torch and _TRAINS.search(text) is not None,
         _SERVES.search(text) is not None,
         None,
-        _RANKS.search(text) is not None or _SPAWNS.search(text) is not None,
-        _TINY.search(text) is not None and "Resize(" not in text,
-        False,
-        not torch and _OTHER.search(text) is not None,
+        _RANKS.search(text) is not None,
+        tiny=_TINY.search(text) is not None and "Resize(" not in text,
+        other=not torch and _OTHER.search(text) is not None,
+        handles=_HANDLES.search(text) is not None,
     )

@@ -17,7 +17,13 @@ from trainlaunch.rules.sources.near_scripts import NearScript, near_script, show
 from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, UNKNOWN, Argv, program, work_of
 from trainlaunch.rules.sources.script_workers import started_by
 from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer, text_at
-from trainlaunch.rules.sources.training_commands import is_training, loader_workers, stated_ranks, stated_workers
+from trainlaunch.rules.sources.training_commands import (
+    is_python,
+    is_training,
+    loader_workers,
+    stated_ranks,
+    stated_workers,
+)
 
 _SERVING_IMAGE = re.compile(
     r"(?:^|[/_.-])(?:vllm(?:-openai)?|sglang|text-generation-inference|tgi|text-embeddings-inference|tei|tritonserver"
@@ -120,6 +126,12 @@ def workers_of(container: SourceContainer) -> int | None:
 def ranks_of(container: SourceContainer) -> int:
     """Return the training processes that a container's launcher starts, 1 where nothing says a number."""
     return stated_ranks(container.argvs) or 1
+
+
+def may_handle_signals(container: SourceContainer, first: str) -> bool:
+    """Return whether SIGTERM means more than an end to `first` of a container: a launcher, an unknown script."""
+    script = container.purpose.script
+    return script is None or script.handles or not is_python((first,))
 
 
 def _all_other(found: list[tuple[str, tuple[str, ...]]]) -> bool:

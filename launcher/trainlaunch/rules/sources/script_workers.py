@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from trainlaunch.formats.workload import Known, Value
 from trainlaunch.rules.sources.near_scripts import NearScript
-from trainlaunch.rules.sources.training_commands import given_to
+from trainlaunch.rules.sources.training_commands import given_to, stated_batch
 from trainlaunch.script.script_facts import KNOWN, OPTION, OVERRIDE, VARIABLE, Loader
 from trainlaunch.script.script_facts import Value as Setting
 
@@ -31,8 +31,10 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
         return script
     steady = [number or 0 for each, number in zip(script.loaders, found, strict=True) if not _is_on_gpu(each)]
     samples = max(_samples(each, number, argv, env) for each, number in zip(script.loaders, found, strict=True))
-    tiny = script.tiny and (samples <= _MOST_TINY or samples == math.inf)
-    small = script.tiny or samples <= MOST_SAMPLES
+    if samples == math.inf:
+        samples = 2 * most * (stated_batch([tuple(argv)]) or 0)
+    tiny = script.tiny and samples <= _MOST_TINY
+    small = script.tiny or 0 < samples <= MOST_SAMPLES
     return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=small)
 
 

@@ -38,11 +38,14 @@ _SERVES_VLLM = re.compile(r"(?:^|/)vllm-openai(?:-\w+)?(?:[:@]|$)")  # its entry
 
 
 class Beside(NamedTuple):
-    """What the rest of the text says: objects with a sized pod, whether a build gets a size, lines that train."""
+    """What the rest of the text says: objects with a sized pod, whether a build gets a size, and lines that train.
+
+    Each line comes with whether its command sets ranks or workers.
+    """
 
     sized_objects: set[str]
     sized_at_build: bool
-    training_lines: tuple[int, ...]
+    training_lines: tuple[tuple[int, bool], ...]
 
 
 def object_of(container: SourceContainer) -> str:
@@ -102,6 +105,8 @@ def _of_workers(
     if script.tiny:
         return Severity.INFO, f"{found}, whose batches are small"
     few = workers == 1 or (_are_few(container, workers) if workers else script.small)
+    if workers == 1 and not has_gpu(container.workload):
+        return Severity.INFO, found
     return Severity.WARNING if few else Severity.ERROR, found
 
 
@@ -145,8 +150,10 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         return Severity.WARNING, "a PyTorch image with GPUs"
     line = workload.span.line
     shell = bool(container.argvs) or workload.format != "docker_run" or not _KEPT_OPEN.isdisjoint(workload.rest)
-    if gpus and idle and shell and any(line < each <= line + _NEAR for each in beside.training_lines):
-        return Severity.WARNING, "a shell with GPUs, and training commands follow for it"
+    followed = [certain for each, certain in beside.training_lines if line < each <= line + _NEAR]
+    if gpus and idle and shell and followed:
+        found = Severity.WARNING if any(followed) else Severity.INFO
+        return found, "a shell with GPUs, and training commands follow for it"
     if count is not None and count > 1:
         told = any(each == "the image" or each.startswith("the kind ") for each in container.purpose.signs)
         several = told and not is_of_others(workload)

@@ -14,6 +14,7 @@ from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import command_span
 from trainlaunch.rules.sources.instructions import instruction_text, stages, without_entrypoint
+from trainlaunch.rules.sources.purpose import may_handle_signals
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
@@ -255,11 +256,8 @@ def _shell_form(file: SourceText, each: Instruction) -> Iterator[Problem]:
 
 
 def _waiting(container: SourceContainer) -> Iterator[Problem]:
-    text = shell_text(container.argv)
-    if text is None or text_at(container.pod, "shareProcessNamespace") == "true":
-        return
-    waits = waiting_shell(text)
-    if waits is not None:
+    waits = waiting_shell(shell_text(container.argv) or "")
+    if waits is not None and text_at(container.pod, "shareProcessNamespace") != "true":
         first, following = waits
         shared = ", or set shareProcessNamespace: true" * (container.workload.format == KUBERNETES)
         yield Problem(
@@ -267,6 +265,7 @@ def _waiting(container: SourceContainer) -> Iterator[Problem]:
             f"write exec in front of {first} and drop what follows{shared}",
             _WHY,
             span=command_span(container.workload),
+            severity=None if may_handle_signals(container, first) else Severity.INFO,
         )
 
 

@@ -67,7 +67,8 @@ def gpu_count_zero(container: SourceContainer) -> Iterator[Problem]:
             f"write {right} for the first GPU, or delete the request",
             "a bare number is a count; GPUs are named by device",
             span=gpus.span,
-            severity=Severity.INFO if container.workload.format == COMPOSE and not trains(container) else None,
+            # Behind a key that is called count none may be meant.
+            severity=None if container.workload.format != COMPOSE or trains(container) else Severity.INFO,
         )
 
 

@@ -38,7 +38,7 @@ from trainlaunch.rules.sources.source_text import (
     is_fargate,
     items_in,
 )
-from trainlaunch.rules.sources.training_commands import argvs_of, is_training, program_of
+from trainlaunch.rules.sources.training_commands import argvs_of, is_training, program_of, stated_workers
 from trainlaunch.units import MIB
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar
 
@@ -73,13 +73,18 @@ def shm_size_missing(file: SourceText) -> Iterator[Problem]:
             yield _missing(file, container, reason)._replace(severity=severity, group=group)
 
 
-def _training_lines(file: SourceText) -> Iterator[int]:
-    """Yield the lines of a text's commands that train, outside of any container's own, where something is torch's."""
+def _training_lines(file: SourceText) -> Iterator[tuple[int, bool]]:
+    """Yield the lines of a text's commands that train, outside of any container's own, where something is torch's.
+
+    With each comes whether it is started by a launcher or sets workers, which need more than one process alone.
+    """
     torch = _TORCH.search(file.text) is not None
     for command in file.commands:
         words = tuple(each.text for each in command)
-        if is_training(words) and (torch or program(words).launched):
-            yield file.source.span(command[0].start, command[0].start).line
+        launched = program(words).launched
+        if is_training(words) and (torch or launched):
+            certain = launched or bool(stated_workers([words], {}))
+            yield file.source.span(command[0].start, command[0].start).line, certain
 
 
 def _is_set_up(container: SourceContainer) -> bool:

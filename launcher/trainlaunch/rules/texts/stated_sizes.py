@@ -167,7 +167,8 @@ def shm_size_over_memory(container: SourceContainer) -> Iterator[Problem]:
             f"set the memory limit to {more}, or the size of /dev/shm to at most {less}",
             CHARGED,
             span=size.span,
-            severity=None if certainly_trains(container) else Severity.INFO,
+            # One that equals the limit is what a kubelet takes where none is set.
+            severity=None if certainly_trains(container) and size.value > limit.value else Severity.INFO,
         )
 
 
