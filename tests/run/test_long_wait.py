@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from trainlaunch.run.base.wait_reading import DataWait, LoaderWait
+from trainlaunch.run.base.wait_reading import ASIDE, DataWait, LoaderWait
 from trainlaunch.run.base.watch import SILENT_SECONDS, LongWait, planned_shm
 
 from tests.jobs import plan_with
 
 
-def loop(batches: int, waited: float) -> DataWait:
+def loop(batches: int, waited: float, phase: str = "training") -> DataWait:
     """Return what is read of the only loop of a job."""
-    return DataWait((LoaderWait(0, 7, "training", "train.py:31", batches, waited, 0.0, 0.0, 0.0),))
+    return DataWait((LoaderWait(0, 7, phase, "train.py:31", batches, waited, 0.0, 0.0, 0.0),))
 
 
 @pytest.fixture
@@ -38,6 +38,7 @@ def test_it_is_said_once(watched: LongWait) -> None:
         (loop(0, 0.0), loop(0, 90.0)),  # its first batch
         (loop(50, 500.0), loop(50, 590.0)),  # 10 s are usual
         (loop(50, 1.0), loop(51, 41.0), loop(52, 81.0), loop(53, 121.0)),  # several batches
+        (loop(50, 1.0, ASIDE), loop(50, 91.0, ASIDE)),  # a thread that may wait for somebody who takes none
     ],
 )
 def test_what_only_looks_so_is_not_said(watched: LongWait, readings: tuple[DataWait, ...]) -> None:

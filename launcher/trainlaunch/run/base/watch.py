@@ -19,7 +19,7 @@ from trainlaunch.run.base.followed_log import Log
 from trainlaunch.run.base.run_evidence import advice_in_options
 from trainlaunch.run.base.shm_place import way_to_enlarge
 from trainlaunch.run.base.shm_reading import highest, is_stalled, peak_of, read_from_health
-from trainlaunch.run.base.wait_reading import DataWait, HeldPage, LoaderWait, PageSource
+from trainlaunch.run.base.wait_reading import ASIDE, DataWait, HeldPage, LoaderWait, PageSource
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
@@ -82,7 +82,7 @@ class LongWait:
                 self._begun[each.process, each.phase, each.at] = each
                 continue
             now, usual = each.waited - begun.waited, begun.waited / max(1, each.batches)
-            if each.batches and now >= max(SILENT_SECONDS, LONGER_THAN_USUAL * usual):
+            if each.phase != ASIDE and each.batches and now >= max(SILENT_SECONDS, LONGER_THAN_USUAL * usual):
                 self._said = True
                 who = f"rank {each.rank}" if self._plan.ranks > 1 else "the job"
                 ask = "" if self._plan.job is None else f"; `trainlaunch doctor {self._plan.job.name}` looks why"
