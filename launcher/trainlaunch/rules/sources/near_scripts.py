@@ -33,6 +33,11 @@ _OTHER = re.compile(
 _TINY = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
 _HANDLES = re.compile(r"\bSIGTERM\b|\bsignal\.signal\(|\bTrainer\(|\b(?:lightning|accelerate|ignite|deepspeed)\b")
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
+_OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
+_YOLO_WORKERS = re.compile(r"\bworkers[\"']?\s*[=:]\s*(\w[\w.]*)")
+_YOLO_BATCH = re.compile(r"\bbatch[\"']?\s*[=:]\s*(\d+)")
+YOLO_WORKERS = 8  # Ultralytics', where nothing sets them
+_YOLO_FEW = 100  # images alive at once, two batches a worker
 _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
 )
@@ -179,7 +184,21 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
     shown = shown_by(text)
     shown = shown._replace(loaders=loaders, workers=max(spread, default=None), tiny=shown.tiny or of_tokens)
     others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
+    if not loaders and ".train(" in text and _OF_YOLO.search(text):
+        return _by_yolo(shown, text)
     return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
+
+
+def _by_yolo(shown: NearScript, text: str) -> NearScript:
+    """Return what a script shows that trains with Ultralytics: its workers, where its own text sets them or nothing."""
+    given = _YOLO_WORKERS.findall(text)
+    known = [int(each) for each in given if each.isdecimal()]
+    if len(known) < len(given) or (not given and "**" in text):
+        return shown._replace(trains=True)
+    workers = max(known, default=YOLO_WORKERS)
+    batches = [int(each) for each in _YOLO_BATCH.findall(text)]
+    small = bool(batches) and 2 * workers * max(batches) <= _YOLO_FEW
+    return shown._replace(trains=True, workers=workers, small=small)
 
 
 def _spread(name: str, text: str) -> Iterator[int]:

@@ -18,6 +18,7 @@ TRAINING, SERVING, OTHER, UNKNOWN = "training", "serving", "other", "unknown"
 _LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "composer", "horovodrun", "colossalai"})
 # Words behind which a launcher starts a script; without one of them the first word that is no option is the script.
 _SUBCOMMANDS = {"accelerate": frozenset({"launch"}), "colossalai": frozenset({"run"})}
+YOLO = "yolo"  # of Ultralytics
 # Programs whose subcommand trains.
 _TRAINERS = {
     "axolotl": frozenset({"train"}),
@@ -26,7 +27,7 @@ _TRAINERS = {
     "swift": frozenset({"sft", "pt", "rlhf"}),
     "trl": frozenset({"sft", "dpo", "grpo", "kto", "reward"}),
     "xtuner": frozenset({"train"}),
-    "yolo": frozenset({"train", "mode=train"}),
+    YOLO: frozenset({"train", "mode=train"}),
 }
 _SERVERS = frozenset({
     *("uvicorn", "gunicorn", "hypercorn", "daphne", "granian", "waitress-serve", "celery", "dask", "dask-worker"),

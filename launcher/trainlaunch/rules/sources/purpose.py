@@ -13,8 +13,15 @@ from collections.abc import Iterator, Mapping
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.rules.sources.container_facts import has_gpu, is_torch_image
-from trainlaunch.rules.sources.near_scripts import NearScript, near_script, shown_whole, together, written_inside
-from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, UNKNOWN, Argv, program, work_of
+from trainlaunch.rules.sources.near_scripts import (
+    YOLO_WORKERS,
+    NearScript,
+    near_script,
+    shown_whole,
+    together,
+    written_inside,
+)
+from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, UNKNOWN, YOLO, Argv, program, work_of
 from trainlaunch.rules.sources.script_workers import started_by
 from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer, text_at
 from trainlaunch.rules.sources.training_commands import (
@@ -140,6 +147,8 @@ def _all_other(found: list[tuple[str, tuple[str, ...]]]) -> bool:
 
 def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) -> NearScript | None:
     script = program(argv).script
+    if program(argv).name == YOLO and is_training(argv) and not any(each.startswith("workers=") for each in argv):
+        return NearScript(trains=False, serves=False, workers=YOLO_WORKERS)
     text = carried.get(posixpath.basename(script)) if script else None
     if text is not None:
         return shown_whole(text)

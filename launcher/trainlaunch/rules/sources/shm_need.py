@@ -10,7 +10,7 @@ from trainlaunch.formats.workload import stated
 from trainlaunch.job.shm_owners import Surroundings, is_vllm, vllm_law
 from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_torch_image
 from trainlaunch.rules.sources.near_scripts import NearScript
-from trainlaunch.rules.sources.programs import OTHER, SERVING, hands_on_training, program
+from trainlaunch.rules.sources.programs import OTHER, SERVING, YOLO, hands_on_training, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
     is_of_others,
@@ -71,7 +71,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     by_torch = Severity.ERROR if torch else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
     launched = script.ranks or any(program(each).launched for each in container.argvs)
-    if (workers or (shown and shown > 1 and gpus)) and not (script.tiny and launched):
+    if (workers or (shown and shown > 1 and gpus)) and not (script.tiny and launched and count != 1):
         return _of_workers(container, script, workers, shown or 0)
     if object_of(container) in beside.sized_objects and gpus:
         return by_torch, "training with GPUs, and another pod of the same object has a size"
@@ -101,12 +101,13 @@ def _of_workers(
     if workers and _are_handed_on(container):
         return _handed_on(container, workers)
     found = counted(workers or shown, "DataLoader worker")
-    found = found if workers else f"the script's {found}"
+    own = any(program(each).name == YOLO for each in container.argvs)
+    found = found if workers else f"yolo's own {found}" if own else f"the script's {found}"
     if script.tiny:
         return Severity.INFO, f"{found}, whose batches are small"
-    few = workers == 1 or (_are_few(container, workers) if workers else script.small)
     if workers == 1 and not has_gpu(container.workload):
         return Severity.INFO, found
+    few = workers == 1 or (script.small and not workers) or _are_few(container, workers or shown)
     return Severity.WARNING if few else Severity.ERROR, found
 
 

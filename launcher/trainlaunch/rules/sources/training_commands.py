@@ -15,7 +15,7 @@ from trainlaunch.formats.workload import Known, Value, Workload, stated
 from trainlaunch.job.shell_commands import commands_of
 from trainlaunch.job.shm_owners import as_started
 from trainlaunch.job.spec import JobSpec
-from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, Argv, hands_on_training, program, work_of
+from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, YOLO, Argv, hands_on_training, program, work_of
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 _WORKERS = re.compile(r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?")
@@ -32,7 +32,8 @@ _OF_ACTORS = re.compile(
 _RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]gpus)(?:=(.*))?")
 _PROCESSES = re.compile(r"--num[-_]processes(?:=(.*))?")
 _MACHINES = re.compile(r"--num[-_]machines(?:=(.*))?")
-_BATCH = re.compile(r"--?(?:[\w.]*[-_.])?batch(?:[-_]?size)?(?:=(.*))?")
+_BATCH = re.compile(r"--?(?:[\w.]*[-_.])?batch(?:[-_]?size)?(?:=.*)?|batch=.*")
+_OF_YOLO = re.compile(r"workers=(\d{1,3})")
 _PREFETCH = re.compile(r"--?(?:[\w.]*[-_.])?prefetch[-_]factor(?:=(.*))?")
 VARIABLES_OF_WORKERS = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")
 _PROGRAM = re.compile(r"(?:/?[\w.-]+/)*(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|poetry|conda)")
@@ -186,6 +187,8 @@ def given_to(argv: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, s
 
 def _workers_of(argv: Argv) -> Iterator[int]:
     kind, signs = work_of(argv)
+    if program(argv).name == YOLO and kind == TRAINING:
+        yield from (int(match[1]) for match in map(_OF_YOLO.fullmatch, argv) if match)
     meant = program(argv).script or hands_on_training(argv)
     if kind in {SERVING, OTHER} or not meant or any(map(_OF_ACTORS.fullmatch, argv)):
         return
