@@ -230,7 +230,7 @@ SCRIPTS = {
     "loads": "import torch\nDataLoader(d, num_workers=4)\nloss.backward()\n",
     "alone": "import torch\nloss.backward()\n",
     "ranks": "import torch\nmp.spawn(f)\nloss.backward()\n",
-    "group": "import torch\ninit_process_group('nccl')\nloss.backward()\n",
+    "group": "import torch\ninit_process_group('nccl')\nm(b.input_ids).backward()\n",
     "small": "import torch\nDataLoader(MNIST(r), bs, num_workers=4)\nloss.backward()\n",
     "text": "import torch\nDataLoader(d, 64, num_workers=4, collate_fn=pad)\nm(b.input_ids).backward()\n",
     "long": "import torch\nDataLoader(d, 1024, num_workers=4, collate_fn=pad)\nm(b.input_ids).backward()\n",

@@ -47,8 +47,8 @@ _BARE = sys.stdlib_module_names | {
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
-# Ranks that the script itself starts; others need a launcher, which its command names.
-_RANKS = re.compile(r"\bspawn\(|\b(?:start_processes|notebook_launcher|elastic_launch)\(")
+_SPAWNS = re.compile(r"\bspawn\(|\b(?:start_processes|notebook_launcher|elastic_launch)\(")
+_JOINS = re.compile(r"\binit_process_group\(|\bDistributedDataParallel\b")  # ranks that a launcher starts
 _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _DEEPEST = 6  # folders above a text that are looked into
 _WITH_CHILDREN = 2  # of them, also in the folders that lie in them
@@ -60,7 +60,7 @@ _MOST_MODULES = 20
 class NearScript(NamedTuple):
     """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
 
-    `ranks` are started by it; `small` are its batches, and `tiny` its samples: text, or images of 32 by 32.
+    `ranks` share more than small batches; `small` are its batches, and `tiny` its samples: text, or images of 32 by 32.
     `other` is another framework alone; `handles` a signal. `loaders` are those that it makes, of which a command may
     decide something. `on_cpu` are its surest workers where there is no GPU.
     """
@@ -84,7 +84,7 @@ def together(scripts: list[NearScript]) -> NearScript | None:
         any(each.trains for each in scripts),
         any(each.serves for each in scripts),
         max(stated, default=None),
-        any(each.ranks for each in scripts),
+        any(each.ranks and each.trains for each in scripts),
         all(each.small for each in scripts),
         all(each.other for each in scripts),
         on_cpu=max((each.on_cpu for each in scripts), default=0),
@@ -212,7 +212,7 @@ def shown_by(text: str) -> NearScript:
         torch and _TRAINS.search(text) is not None,
         _SERVES.search(text) is not None,
         None,
-        _RANKS.search(text) is not None,
+        _SPAWNS.search(text) is not None or (_JOINS.search(text) is not None and _TEXT.search(text) is None),
         other=not torch and _OTHER.search(text) is not None,
         tiny=_is_tiny(text),
         handles=_HANDLES.search(text) is not None,
