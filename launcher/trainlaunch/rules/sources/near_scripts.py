@@ -84,7 +84,7 @@ def together(scripts: list[NearScript]) -> NearScript | None:
         any(each.trains for each in scripts),
         any(each.serves for each in scripts),
         max(stated, default=None),
-        any(each.ranks and each.trains for each in scripts),
+        any(each.ranks for each in scripts),
         all(each.small for each in scripts),
         all(each.other for each in scripts),
         on_cpu=max((each.on_cpu for each in scripts), default=0),
