@@ -231,7 +231,7 @@ SCRIPTS = {
     "loads": "import torch\nDataLoader(d, num_workers=4)\nloss.backward()\n",
     "alone": "import torch\nloss.backward()\n",
     "ranks": "import torch\nmp.spawn(f)\nloss.backward()\n",
-    "group": "import torch\ninit_process_group('nccl')\nloss.backward()\n",
+    "group": "import torch, tiktoken\ninit_process_group('nccl')\nloss.backward()\n",
     "small": "import torch\nDataLoader(MNIST(r), bs, num_workers=4)\nloss.backward()\n",
     "great": "import torch\nDataLoader(MNIST(r), 1024, num_workers=4)\nloss.backward()\n",
     "tokens": "from transformers import AutoTokenizer\nDataLoader(d, 32, num_workers=4)\nloss.backward()\n",
@@ -285,7 +285,7 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         near_script.cache_clear()
         codes[name] = [each.severity.value for each in lint_file(compose).findings if each.diagnostic.code == "TL301"]
     assert codes == {"loads": ["warning"], "alone": [], "imports": ["info"], "ranks": ["warning"], "default": []} | {
-        "group": [],
+        "group": ["info"],
         "small": ["info"],
         "great": ["warning"],
         "tokens": ["info"],

@@ -47,8 +47,8 @@ _BARE = sys.stdlib_module_names | {
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
-# Ranks that the script itself starts; others need a launcher, which its command names.
-_RANKS = re.compile(
+_JOINS = re.compile(r"\binit_process_group\(|\bDistributedDataParallel\b")  # ranks that a launcher starts
+_SPAWNS = re.compile(
     r"(?:\b(?:x?mp|multiprocessing)\.|(?<![.\w]))(?:spawn|Process|launch)\("
     r"|\b(?:start_processes|notebook_launcher|elastic_launch)\("
 )
@@ -63,9 +63,9 @@ _MOST_MODULES = 20
 class NearScript(NamedTuple):
     """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
 
-    `ranks` are started by it; `tiny` are its samples, `small` its batches; `other` is another framework alone;
-    `handles` a signal. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its
-    surest workers where there is no GPU.
+    `ranks` share more than small batches; `tiny` are its samples, `small` its batches; `other` is another framework
+    alone; `handles` a signal. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are
+    its surest workers where there is no GPU.
     """
 
     trains: bool
@@ -182,7 +182,9 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
     given = {each.settings["num_workers"].text for each in loaders}
     spread = [number for each in given if each.startswith("**") for number in _spread(each[2:], text)]
     shown = shown_by(text)
-    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), tiny=shown.tiny or of_tokens)
+    tiny = shown.tiny or of_tokens
+    ranks = _SPAWNS.search(text) is not None if tiny else shown.ranks  # examples join a group of one rank a container
+    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), ranks=ranks, tiny=tiny)
     others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
     if not loaders and ".train(" in text and _OF_YOLO.search(text):
         return _by_yolo(shown, text)
@@ -221,7 +223,7 @@ def shown_by(text: str) -> NearScript:
         torch and _TRAINS.search(text) is not None,
         _SERVES.search(text) is not None,
         None,
-        _RANKS.search(text) is not None,
+        _SPAWNS.search(text) is not None or _JOINS.search(text) is not None,
         tiny=_TINY.search(text) is not None and "Resize(" not in text,
         other=not torch and _OTHER.search(text) is not None,
         handles=_HANDLES.search(text) is not None,

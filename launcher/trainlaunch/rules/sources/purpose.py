@@ -75,7 +75,11 @@ def purpose_of(container: SourceContainer, carried: Mapping[str, str] = {}) -> P
     """Return what a container is for, with its signs; `carried` are scripts that its text carries by name."""
     started = [(_near(container, each, carried), each) for each in container.argvs]
     started.append((written_inside(container.argv), ()))
-    scripts = [started_by(each, argv, container.workload.env) for each, argv in started if each is not None]
+    scripts = [
+        started_by(each._replace(ranks=each.ranks and (each.trains or is_training(argv))), argv, container.workload.env)
+        for each, argv in started
+        if each is not None
+    ]
     return _weighed(container, scripts)._replace(script=together(scripts))
 
 
