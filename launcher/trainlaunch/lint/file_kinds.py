@@ -74,8 +74,8 @@ _ON_PURPOSE = frozenset(
 # Notes with YAML in them begin with something else, and no program reads them by such a name.
 _READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:\.[\w.-]+)?\.ya?ml")
 _STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
-# What a template's words look like: Jinja2's and Helm's, sed's, those of Python's str.format.
-_PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|@[A-Z_]+@|__[A-Z_]+__|%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}")
+_PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|@[A-Z_]+@|__[A-Z_]+__")
+_FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}")  # by sed, by Python's str.format
 _LIMITS = ("values are nested", "the text stands for", "a character that YAML")
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
@@ -182,7 +182,7 @@ def _blank(text: str) -> str:
     return "\n".join(" " * len(each) for each in text.split("\n"))
 
 
-def is_broken(name: str, text: str, message: str) -> bool:
+def is_broken(name: str, text: str, message: str, line: int) -> bool:
     """Return whether a text that can't be read is its author's to mend: its own reader stops there too.
 
     A template's braces, a fixture that is broken on purpose, and limits of this reader are nobody's mistake.
@@ -194,7 +194,8 @@ def is_broken(name: str, text: str, message: str) -> bool:
         return False
     if _of_broken(path, text) == GITHUB or ("workflows" in path.parts and ".github" in path.parts):
         return not re.search(r"(?<!\$)\{\{|\{%|<%", text)
-    return not _PLACEHOLDER.search(text)
+    near = "\n".join(text.split("\n")[max(line - 2, 0) : line])
+    return not (_PLACEHOLDER.search(text) or _FILLED.search(near))
 
 
 def rendering_command(name: str, text: str) -> str:

@@ -57,7 +57,7 @@ def read_text(text: str, name: str, forced: str | None = None) -> SourceText | U
     if kind.name in _YAML and kind.read is not None:
         if kind.read.broken is not None:
             message, span = kind.read.broken
-            return UnreadableText(kind.name, message, span, is_broken(name, text, message))
+            return UnreadableText(kind.name, message, span, is_broken(name, text, message, span.line))
         return _YAML[kind.name](text, name, kind.read)
     if kind.name == TRAINING_SCRIPT:
         script = read_script(text, name)
