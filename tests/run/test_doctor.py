@@ -159,9 +159,9 @@ def test_an_image_without_tmp_is_refused_before_its_workers_hang(
     recipe = f"FROM {base_image}\nRUN rm -rf /tmp /var/tmp /usr/tmp\n"
     subprocess.run(["docker", "build", "--tag", tag, "-"], input=recipe.encode(), check=True, capture_output=True)
     try:
-        job = str(
-            make_job(image=tag, user="1234:1234", command=["python3", "-c", "import tempfile; tempfile.mkdtemp()"])
-        )
+        command = ["python3", "-c", "import tempfile; tempfile.mkdtemp()"]
+        loader = {"batch_size": 4, "num_workers": 1, "sample": [{"shape": [1], "dtype": "float32"}]}
+        job = str(make_job(image=tag, user="1234:1234", command=command, data_loader=loader))
         up = trainlaunch("up", job)
         assert up.returncode == 78
         assert "cause[TL601]" in up.stderr

@@ -106,7 +106,7 @@ def test_the_pages_commands_do_as_it_says(trainlaunch: Runs, job: Callable[..., 
     assert "train.py:9 *" in said.stdout
     assert "wrote job.lock.yaml" in kept.stdout
     plan = " ".join(trainlaunch("plan", "job.yaml", "--why", cwd=tmp_path).stdout.split())
-    assert "(job.lock.yaml:13 (lock))" in plan
+    assert "(job.lock.yaml:14 (lock))" in plan
     assert "unsized" not in plan
 
 

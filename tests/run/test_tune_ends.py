@@ -114,5 +114,5 @@ def test_a_setting_that_ends_the_script_is_none_to_take(
     """Its exit code stands in its row."""
     done = trainlaunch("tune", str(tuned(tuning(before="setting[0] == 2 and sys.exit(3)"))), "--budget", "20s")
     assert done.returncode == 0, done.stderr
-    assert "      2         2    -  the script ended with exit code 3" in done.stdout
+    assert "      2        2       -   -  the script ended with exit code 3" in done.stdout
     assert left() == []

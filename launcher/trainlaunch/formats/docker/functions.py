@@ -8,7 +8,7 @@ import shlex
 END_OF_TEXT = "END_OF_TEXT"  # of each here-document
 _BEGINS = re.compile(r"^docker_run\(\) \{\n", re.MULTILINE)
 # A word in quotes may have any line, one that would end the function too.
-_BODY = re.compile(r"""(?:(?<=\s)\#[^\n]*\n|'[^']*'|\\[\s\S]|"[^"]*"|(?!^\})[^'"\\])*""", re.MULTILINE)
+_BODY = re.compile(r"""(?:(?<=\s)\#[^\n]*\n?|'[^']*'|\\[\s\S]|"[^"]*"|(?!^\})[^'"\\])*""", re.MULTILINE)
 _CALL = "docker_run\n"
 _PRINTER = re.compile(rf"^([a-z]+)\(\) \{{\n  cat <<'{END_OF_TEXT}'\n", re.MULTILINE)
 _PRINTER_ENDS = f"\n{END_OF_TEXT}\n}}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def _mounts(draft: JobDraft, workload: Workload, plan: Wrapped) -> tuple[MountPo
     in_memory = {stated(each.target): each for each in own if each.type == "tmpfs" and draft.record.mounts_host_paths}
     found = [each for each in own if each not in in_memory.values()]
     at = len(found)
-    for target in reversed(plan.numbers.get("disks", "").split("\n")):
+    for target in reversed(shlex.split(plan.numbers.get("disks", ""))):
         if target in in_memory:
             found.insert(at, in_memory.pop(target))
         else:
