@@ -328,12 +328,11 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         ("python train.py --batch-size 128", "info"),
         ("python train.py --batch-size=2048", "warning"),
         ("env TRAIN_BATCH_SIZE=1 python train.py", "info"),
-        ("bash -c 'python train.py && python test.py'", "info"),
-        ("bash -c 'torchrun train.py && python test.py'", "warning"),
+        ("python train.py --eval-batch-size 4096", "info"),
     ],
 )
 def test_a_script_decides_how_grave_a_text_is(tmp_path: Path, named: str, found: str) -> None:
-    """Small images in large batches fill what is there; a shell keeps a signal from who would hear it."""
+    """Small images in large batches fill what is there."""
     (tmp_path / "train.py").write_text(SCRIPTS["small"])
     (tmp_path / "run.sh").write_text(f"docker run --gpus all t:1 {named}\n")
     near_script.cache_clear()

@@ -11,9 +11,9 @@ from trainlaunch.run.base.watch import SILENT_SECONDS, LongWait, planned_shm
 from tests.jobs import plan_with
 
 
-def loop(batches: int, waited: float, phase: str = "training") -> DataWait:
+def loop(batches: int, waited: float, phase: str = "training", first: float = 0.0) -> DataWait:
     """Return what is read of the only loop of a job."""
-    return DataWait((LoaderWait(0, 7, phase, "train.py:31", batches, waited, 0.0, 0.0, 0.0),))
+    return DataWait((LoaderWait(0, 7, phase, "train.py:31", batches, waited, first, 0.0, 0.0),))
 
 
 @pytest.fixture
@@ -37,6 +37,7 @@ def test_it_is_said_once(watched: LongWait) -> None:
     [
         (loop(0, 0.0), loop(0, 90.0)),  # its first batch
         (loop(50, 500.0), loop(50, 590.0)),  # 10 s are usual
+        (loop(1000, 105.0, first=100.0), loop(1000, 175.0, first=100.0)),  # its workers take long to start
         (loop(50, 1.0), loop(51, 41.0), loop(52, 81.0), loop(53, 121.0)),  # several batches
         (loop(50, 1.0, ASIDE), loop(50, 91.0, ASIDE)),  # a thread that may wait for somebody who takes none
     ],

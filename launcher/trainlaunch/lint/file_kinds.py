@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import re
 import shlex
@@ -76,6 +77,7 @@ _READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:\.[\w.-]+)?\.ya?ml")
 _STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
 _PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|@[A-Z_]+@|__[A-Z_]+__")
 _FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}")  # by sed, by Python's str.format
+_IMPORT = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w(]", re.MULTILINE)
 _LIMITS = ("values are nested", "the text stands for", "a character that YAML")
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
@@ -121,10 +123,6 @@ def _by_name(path: PurePath) -> str | None:
     return SHELL if path.suffix in _SHELLS else MARKDOWN if path.suffix in _MARKUPS else None
 
 
-_FROM = re.compile(r"^[ \t]*FROM[ \t](?![^\n]*[ \t]import\b)[ \t]*\S", re.MULTILINE | re.IGNORECASE)
-_IMPORT = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w(]", re.MULTILINE)
-
-
 def is_markdown(name: str, forced: str | None) -> bool:
     """Return whether a text is Markdown, in whose fences other texts stand."""
     return forced == MARKDOWN or (forced is None and PurePath(name).suffix in _MARKUPS - {".rst"})
@@ -146,13 +144,23 @@ def _by_content(path: PurePath, text: str) -> FileKind:
     if text.lstrip().startswith("{"):
         found = parsed(text, "-", DEVCONTAINER)
         return FileKind(kind_of_documents(found) or DEVCONTAINER, found) if found.nodes else FileKind(None)
-    if _FROM.search(text) and not re.search(r"^kind:", text, re.M):
+    if _IMPORT.search(text) and _is_python(text):
+        return FileKind(TRAINING_SCRIPT)
+    if re.search(r"^[ \t]*FROM[ \t]+\S", text, re.MULTILINE | re.IGNORECASE) and not re.search(r"^kind:", text, re.M):
         return FileKind(DOCKERFILE)
     found = documents(text, "-")
     kind = kind_of_documents(found)
     if kind is not None:
         return FileKind(kind, found)
-    return FileKind(SHELL if _RUNS.search(text) else TRAINING_SCRIPT if _IMPORT.search(text) else None)
+    return FileKind(SHELL if _RUNS.search(text) else None)
+
+
+def _is_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def _yaml_kind(path: PurePath, text: str) -> FileKind:

@@ -27,7 +27,8 @@ _TRAINERS_BATCH = 8
 _TOKENS = re.compile(r"transformers\.(?:\w+\.)*\w*Tokenizer\w*|(?:tokenizers|tiktoken|sentencepiece)(?:\.[\w.]+)?")
 _MEDIA = re.compile(  # whose samples are images, sound or arrays
     r"(?:PIL|cv2|torchvision|torchaudio|librosa|soundfile|decord|imageio|skimage|monai|timm|albumentations|h5py)(?:\.[\w.]+)?"
-    r"|transformers\.(?:\w+\.)*\w*(?:Processor|FeatureExtractor)\w*|diffusers(?:\.[\w.]+)?"
+    r"|transformers\.(?:\w+\.)*\w*(?:Processor|FeatureExtractor|CLIP|Vision|ViT|Image|Audio|Speech|Whisper)\w*"
+    r"|(?:diffusers|webdataset|open_clip)(?:\.[\w.]+)?"
 )
 
 

@@ -31,11 +31,16 @@ _OTHER = re.compile(
     r"^[ \t]*(?:import|from) (?:tensorflow|keras|jax|flax|mxnet|paddle|xgboost|lightgbm)\b", re.MULTILINE
 )
 _TINY = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
-_HANDLES = re.compile(r"\bSIGTERM\b|\bsignal\.signal\(|\bTrainer\(|\b(?:lightning|accelerate|ignite|deepspeed)\b")
+_ENLARGES = re.compile(r"Resize|Processor|\.transforms\(|\b224\b|\b(?:(?:img|image|input)_)?size\s*=")
+_OF_TOKENS = frozenset({  # what a script of text imports whose samples it shows itself
+    *("transformers", "tokenizers", "datasets", "tiktoken", "sentencepiece", "accelerate", "peft", "trl", "deepspeed"),
+    *("evaluate", "safetensors", "bitsandbytes", "nltk", "huggingface_hub", "lightning", "pytorch_lightning"),
+})  # fmt: skip
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
+_YOLO_TRAINS = re.compile(r"^[^#\n]{0,200}\.train\([^)]{0,400}\b(?:data|epochs)\s*=", re.MULTILINE)
 _YOLO_WORKERS = re.compile(r"\bworkers[\"']?\s*[=:]\s*(\w[\w.]*)")
-_YOLO_BATCH = re.compile(r"\bbatch[\"']?\s*[=:]\s*(\d+)")
+_YOLO_BATCH = re.compile(r"\bbatch[\"']?\s*[=:]\s*([1-9]\d*)(?![.\d])")
 YOLO_WORKERS = 8  # Ultralytics', where nothing sets them
 _YOLO_FEW = 100  # images alive at once, two batches a worker
 _SERVES = re.compile(
@@ -49,9 +54,9 @@ _BARE = sys.stdlib_module_names | {
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _JOINS = re.compile(r"\binit_process_group\(|\bDistributedDataParallel\b")  # ranks that a launcher starts
 _SPAWNS = re.compile(
-    r"(?:\b(?:x?mp|multiprocessing)\.|(?<![.\w]))(?:spawn|Process|launch)\("
-    r"|\b(?:start_processes|notebook_launcher|elastic_launch)\("
+    r"(?:\b(?:x?mp|multiprocessing)\.|(?<![.\w])(?<!def ))(?:spawn|start_processes|notebook_launcher|elastic_launch)\("
 )
+_STARTS = re.compile(r"\b(?:Process|launch)\(")  # a rank, where the script joins a group too
 _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _DEEPEST = 6  # folders above a text that are looked into
 _WITH_CHILDREN = 2  # of them, also in the folders that lie in them
@@ -64,8 +69,8 @@ class NearScript(NamedTuple):
     """What a script's text shows: `trains` or `serves`, and `workers` of its loaders, None where it doesn't say.
 
     `ranks` share more than small batches; `tiny` are its samples, `small` its batches; `other` is another framework
-    alone; `handles` a signal. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are
-    its surest workers where there is no GPU.
+    alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest workers
+    where there is no GPU.
     """
 
     trains: bool
@@ -77,7 +82,6 @@ class NearScript(NamedTuple):
     other: bool = False
     loaders: tuple[Loader, ...] = ()
     on_cpu: int = 0
-    handles: bool = False
 
 
 def together(scripts: list[NearScript]) -> NearScript | None:
@@ -92,7 +96,6 @@ def together(scripts: list[NearScript]) -> NearScript | None:
         all(each.small for each in scripts),
         all(each.other for each in scripts),
         on_cpu=max((each.on_cpu for each in scripts), default=0),
-        handles=any(each.handles for each in scripts),
     )
     return shown if scripts else None
 
@@ -182,11 +185,13 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
     given = {each.settings["num_workers"].text for each in loaders}
     spread = [number for each in given if each.startswith("**") for number in _spread(each[2:], text)]
     shown = shown_by(text)
-    tiny = shown.tiny or of_tokens
-    ranks = _SPAWNS.search(text) is not None if tiny else shown.ranks  # examples join a group of one rank a container
-    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), ranks=ranks, tiny=tiny)
     others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
-    if not loaders and ".train(" in text and _OF_YOLO.search(text):
+    tiny = shown.tiny or (of_tokens and {each.partition(".")[0] for each in others} <= _OF_TOKENS)
+    # Examples join a group of one rank a container.
+    starts = _SPAWNS.search(text) or (_JOINS.search(text) and _STARTS.search(text))
+    ranks = starts is not None if tiny else shown.ranks
+    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), ranks=ranks, tiny=tiny)
+    if not loaders and _OF_YOLO.search(text) and _YOLO_TRAINS.search(text):
         return _by_yolo(shown, text)
     return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
 
@@ -195,7 +200,7 @@ def _by_yolo(shown: NearScript, text: str) -> NearScript:
     """Return what a script shows that trains with Ultralytics: its workers, where its own text sets them or nothing."""
     given = _YOLO_WORKERS.findall(text)
     known = [int(each) for each in given if each.isdecimal()]
-    if len(known) < len(given) or (not given and "**" in text):
+    if len(known) < len(given) or (not given and ("**" in text or "cfg" in text)):
         return shown._replace(trains=True)
     workers = max(known, default=YOLO_WORKERS)
     batches = [int(each) for each in _YOLO_BATCH.findall(text)]
@@ -224,7 +229,6 @@ def shown_by(text: str) -> NearScript:
         _SERVES.search(text) is not None,
         None,
         _SPAWNS.search(text) is not None or _JOINS.search(text) is not None,
-        tiny=_TINY.search(text) is not None and "Resize(" not in text,
+        tiny=_TINY.search(text) is not None and _ENLARGES.search(text) is None,
         other=not torch and _OTHER.search(text) is not None,
-        handles=_HANDLES.search(text) is not None,
     )

@@ -162,7 +162,7 @@ def work_of(argv: Argv) -> tuple[str, tuple[str, ...]]:
 
 def hands_on_training(argv: Argv) -> bool:
     """Return whether a command is arguments alone, of training, which the image's own program gets."""
-    return argv[:1] != () and argv[0].startswith("-") and _says_training(("", *argv))
+    return bool(argv) and argv[0].startswith("-") and _says_training(("", *argv))
 
 
 def _says_training(words: Argv) -> bool:

@@ -25,7 +25,6 @@ from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, UNKNOWN
 from trainlaunch.rules.sources.script_workers import started_by
 from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer, text_at
 from trainlaunch.rules.sources.training_commands import (
-    is_python,
     is_training,
     loader_workers,
     stated_ranks,
@@ -139,19 +138,17 @@ def ranks_of(container: SourceContainer) -> int:
     return stated_ranks(container.argvs) or 1
 
 
-def may_handle_signals(container: SourceContainer, first: str) -> bool:
-    """Return whether SIGTERM means more than an end to `first` of a container: a launcher, an unknown script."""
-    script = container.purpose.script
-    return script is None or script.handles or not is_python((first,))
-
-
 def _all_other(found: list[tuple[str, tuple[str, ...]]]) -> bool:
     return bool(found) and all(kind == OTHER for kind, _ in found)
 
 
 def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) -> NearScript | None:
     script = program(argv).script
-    if program(argv).name == YOLO and is_training(argv) and not any(each.startswith("workers=") for each in argv):
+    if (
+        program(argv).name == YOLO
+        and is_training(argv)
+        and not any(each.startswith(("workers=", "cfg=")) for each in argv)
+    ):
         return NearScript(trains=False, serves=False, workers=YOLO_WORKERS)
     text = carried.get(posixpath.basename(script)) if script else None
     if text is not None:

@@ -16,7 +16,7 @@ _ON_GPU = re.compile(r"(\d{1,3}) if .*(?:cuda|gpu)")
 _WORDS = re.compile(r"\$(?:@|\*|\w+|\{[^{}]*\})")  # which a shell replaces by as many as there are
 _VALUE_NEXT = re.compile(r"-[^=]*")  # an option, which takes the next word
 MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
-_MOST_TINY = 2000  # of images of 32 by 32, or of 512 tokens with their mask and labels, these are 24 MB
+MOST_TINY = 2000  # of images of 32 by 32, or of 512 tokens with their mask and labels, these are 24 MB
 
 
 def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[str]]) -> NearScript:
@@ -30,12 +30,12 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
     if not found or (not most and len(known) < len(found)):
         return script
     steady = [number or 0 for each, number in zip(script.loaders, found, strict=True) if not _is_on_gpu(each)]
-    samples = max(_samples(each, number, argv, env) for each, number in zip(script.loaders, found, strict=True))
-    if samples == math.inf:
-        samples = 2 * most * (stated_batch([tuple(argv)]) or 0)
-    tiny = script.tiny and samples <= _MOST_TINY
-    small = script.tiny or 0 < samples <= MOST_SAMPLES
-    return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=small)
+    every = [_samples(each, number, argv, env) for each, number in zip(script.loaders, found, strict=True)]
+    samples = max(each for each in (*every, 0) if each != math.inf)
+    if math.inf in every:
+        samples = max(samples, 2 * most * (stated_batch([tuple(argv)]) or 0))
+    tiny, few = script.tiny and samples <= MOST_TINY, math.inf not in every and samples <= MOST_SAMPLES
+    return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=script.tiny or few)
 
 
 def _is_on_gpu(loader: Loader) -> bool:
@@ -70,7 +70,7 @@ def _number(setting: Setting, argv: Sequence[str], env: Mapping[str, Value[str]]
     elif setting.kind not in {KNOWN, VARIABLE}:
         on_gpu = _ON_GPU.match(setting.text)  # whoever asks has one
         return int(on_gpu[1]) if on_gpu else None
-    return int(str(text)) if re.fullmatch(r"\d{1,4}", str(text)) else None
+    return int(str(text)) if re.fullmatch(r"\d{1,6}", str(text)) else None
 
 
 def _last(argv: Sequence[str], names: Sequence[str], default: object) -> object:

@@ -19,7 +19,7 @@ from trainlaunch.rules.sources.purpose import (
     ranks_of,
     workers_of,
 )
-from trainlaunch.rules.sources.script_workers import MOST_SAMPLES
+from trainlaunch.rules.sources.script_workers import MOST_SAMPLES, MOST_TINY
 from trainlaunch.rules.sources.source_text import SourceContainer
 from trainlaunch.rules.sources.training_commands import is_training, program_of, stated_batch
 from trainlaunch.units import counted, human_size
@@ -35,6 +35,7 @@ _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs th
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
 _SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
 _SERVES_VLLM = re.compile(r"(?:^|/)vllm-openai(?:-\w+)?(?:[:@]|$)")  # its entrypoint is the server
+_DEVICES = re.compile(r"device=\[?\d+,")  # of yolo, a rank each
 
 
 class Beside(NamedTuple):
@@ -71,7 +72,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     by_torch = Severity.ERROR if torch else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
     launched = script.ranks or any(program(each).launched for each in container.argvs)
-    if (workers or (shown and shown > 1 and gpus)) and not (script.tiny and launched and count != 1):
+    if (workers or (shown and shown > 1 and gpus)) and not (gpus and script.tiny and launched and count != 1):
         return _of_workers(container, script, workers, shown or 0)
     if object_of(container) in beside.sized_objects and gpus:
         return by_torch, "training with GPUs, and another pod of the same object has a size"
@@ -98,12 +99,12 @@ def _of_workers(
     container: SourceContainer, script: NearScript, workers: int | None, shown: int
 ) -> tuple[Severity, str]:
     """Return the same of workers that a command sets, or else of those that its script shows."""
-    if workers and _are_handed_on(container):
+    if workers and hands_on_training(container.argv):
         return _handed_on(container, workers)
     found = counted(workers or shown, "DataLoader worker")
     own = any(program(each).name == YOLO for each in container.argvs)
     found = found if workers else f"yolo's own {found}" if own else f"the script's {found}"
-    if script.tiny:
+    if script.tiny and 2 * (workers or shown) * (stated_batch(container.argvs) or 0) <= MOST_TINY:
         return Severity.INFO, f"{found}, whose batches are small"
     if workers == 1 and not has_gpu(container.workload):
         return Severity.INFO, found
@@ -111,21 +112,17 @@ def _of_workers(
     return Severity.WARNING if few else Severity.ERROR, found
 
 
-def _are_handed_on(container: SourceContainer) -> bool:
-    """Return whether an image's own program gets arguments of training, and nothing says which program it is."""
-    return hands_on_training(container.argv)
-
-
 def _handed_on(container: SourceContainer, workers: int) -> tuple[Severity, str]:
-    told = workers > 1 and has_gpu(container.workload) and _are_handed_on(container)
+    told = workers > 1 and has_gpu(container.workload) and hands_on_training(container.argv)
     severity = Severity.WARNING if told and not _are_few(container, workers) else Severity.INFO
     return severity, f"{counted(workers, 'DataLoader worker')}, if the program trains"
 
 
 def _are_few(container: SourceContainer, workers: int) -> bool:
-    """Return whether the batch that a command sets is so small that what its workers have alive may well fit."""
+    """Return whether the batch that a command of one rank sets is so small that what its workers hold may well fit."""
     batch = stated_batch(container.argvs)
-    return batch is not None and 2 * workers * batch * ranks_of(container) <= MOST_SAMPLES
+    launched = any(program(each).launched or any(map(_DEVICES.match, each)) for each in container.argvs)
+    return batch is not None and not launched and 2 * workers * batch <= MOST_SAMPLES
 
 
 def _on_cpus(container: SourceContainer, script: NearScript) -> tuple[Severity | None, str]:

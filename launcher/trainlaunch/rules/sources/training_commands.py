@@ -32,7 +32,10 @@ _OF_ACTORS = re.compile(
 _RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]gpus)(?:=(.*))?")
 _PROCESSES = re.compile(r"--num[-_]processes(?:=(.*))?")
 _MACHINES = re.compile(r"--num[-_]machines(?:=(.*))?")
-_BATCH = re.compile(r"--?(?:[\w.]*[-_.])?batch(?:[-_]?size)?(?:=.*)?|batch=.*")
+_BATCH = re.compile(  # of training; one of evaluation alone says nothing of it
+    r"--?(?:(?:per[-_](?:device|gpu)|data(?:set)?|train(?:ing)?|micro|mini|global)[-_.]){0,3}batch(?:[-_]?size)?(?:=.*)?"
+    r"|batch=.*"
+)
 _OF_YOLO = re.compile(r"workers=(\d{1,3})")
 _PREFETCH = re.compile(r"--?(?:[\w.]*[-_.])?prefetch[-_]factor(?:=(.*))?")
 VARIABLES_OF_WORKERS = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")

@@ -14,7 +14,6 @@ from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import command_span
 from trainlaunch.rules.sources.instructions import instruction_text, stages, without_entrypoint
-from trainlaunch.rules.sources.purpose import may_handle_signals
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
@@ -265,7 +264,6 @@ def _waiting(container: SourceContainer) -> Iterator[Problem]:
             f"write exec in front of {first} and drop what follows{shared}",
             _WHY,
             span=command_span(container.workload),
-            severity=None if may_handle_signals(container, first) else Severity.INFO,
         )
 
 

@@ -15,7 +15,7 @@ from trainlaunch.rules.sources.container_facts import (
     size_text,
     suggested_shm,
 )
-from trainlaunch.rules.sources.programs import SERVING, program
+from trainlaunch.rules.sources.programs import SERVING, YOLO, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
     is_torch_base,
@@ -38,7 +38,7 @@ from trainlaunch.rules.sources.source_text import (
     is_fargate,
     items_in,
 )
-from trainlaunch.rules.sources.training_commands import argvs_of, is_training, program_of, stated_workers
+from trainlaunch.rules.sources.training_commands import argvs_of, is_training, loader_workers, program_of
 from trainlaunch.units import MIB
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar
 
@@ -83,7 +83,7 @@ def _training_lines(file: SourceText) -> Iterator[tuple[int, bool]]:
         words = tuple(each.text for each in command)
         launched = program(words).launched
         if is_training(words) and (torch or launched):
-            certain = launched or bool(stated_workers([words], {}))
+            certain = launched or program(words).name == YOLO or bool(loader_workers([words]))
             yield file.source.span(command[0].start, command[0].start).line, certain
 
 

@@ -82,7 +82,11 @@ class LongWait:
                 self._begun[each.process, each.phase, each.at] = each
                 continue
             now, usual = each.waited - begun.waited, begun.waited / max(1, each.batches)
-            if each.phase != ASIDE and each.batches and now >= max(SILENT_SECONDS, LONGER_THAN_USUAL * usual):
+            if (
+                each.phase != ASIDE
+                and each.batches
+                and now >= max(SILENT_SECONDS, LONGER_THAN_USUAL * usual, begun.first)
+            ):
                 self._said = True
                 who = f"rank {each.rank}" if self._plan.ranks > 1 else "the job"
                 ask = "" if self._plan.job is None else f"; `trainlaunch doctor {self._plan.job.name}` looks why"
