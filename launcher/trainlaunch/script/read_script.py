@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Span
@@ -51,17 +51,22 @@ def known_facts(path: Path) -> ScriptFacts | None:
 
 
 class Loading(NamedTuple):
-    """The loaders of a script, and whether all that it reads is text, of which a batch is some kilobytes of tokens."""
+    """The loaders of a script, and whether all that it reads is text, of which a batch is some kilobytes of tokens.
+
+    `read` are the names of its modules that were read for that.
+    """
 
     loaders: tuple[Loader, ...] = ()
     of_tokens: bool = False
+    read: frozenset[str] = frozenset()
 
 
 def loading_at(path: Path) -> Loading:
     """Return what a script that lies at `path` loads; nothing where reading it fails in whatever way."""
     try:
         sources, hydra = _sources(path)
-        return Loading(_loaders(path, sources, hydra), loads_tokens(sources))
+        read = frozenset(PurePath(each.name).stem for each in sources[1:])
+        return Loading(_loaders(path, sources, hydra), loads_tokens(sources), read)
     except Exception:
         return Loading()
 

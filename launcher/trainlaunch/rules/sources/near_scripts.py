@@ -32,9 +32,11 @@ _OTHER = re.compile(
 )
 _TINY = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
 _ENLARGES = re.compile(r"Resize|Processor|\.transforms\(|\b224\b|\b(?:(?:img|image|input)_)?size\s*=")
-_OF_TOKENS = frozenset({  # what a script of text imports whose samples it shows itself
+_OF_TOKENS = frozenset({  # what a script of text imports that brings no samples of other kinds
     *("transformers", "tokenizers", "datasets", "tiktoken", "sentencepiece", "accelerate", "peft", "trl", "deepspeed"),
-    *("evaluate", "safetensors", "bitsandbytes", "nltk", "huggingface_hub", "lightning", "pytorch_lightning"),
+    *("flash_attn", "bitsandbytes", "safetensors", "huggingface_hub", "evaluate", "nltk", "jsonlines", "pyarrow"),
+    *("lightning", "pytorch_lightning", "metaflow", "rich", "click", "typer", "fire", "absl", "omegaconf", "hydra"),
+    *("dotenv", "loguru", "minio", "prometheus_client"),
 })  # fmt: skip
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
@@ -181,12 +183,15 @@ def shown_whole(text: str) -> NearScript:
 
 def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozenset()) -> NearScript:
     """Return what a script shows, with the modules `beside` it: without other imports and loaders it has no workers."""
-    loaders, of_tokens = loading
+    loaders, of_tokens, read = loading
     given = {each.settings["num_workers"].text for each in loaders}
     spread = [number for each in given if each.startswith("**") for number in _spread(each[2:], text)]
     shown = shown_by(text)
     others = {each for each in _modules(text) if each not in beside and each.partition(".")[0] not in _BARE}
-    tiny = shown.tiny or (of_tokens and {each.partition(".")[0] for each in others} <= _OF_TOKENS)
+    unread = {
+        each for each in others if each.partition(".")[0] not in _OF_TOKENS and each.rpartition(".")[2] not in read
+    }
+    tiny = shown.tiny or (of_tokens and not unread)
     # Examples join a group of one rank a container.
     starts = _SPAWNS.search(text) or (_JOINS.search(text) and _STARTS.search(text))
     ranks = starts is not None if tiny else shown.ranks
