@@ -96,7 +96,9 @@ def test_nothing_is_pasted_from_semaphores() -> None:
     """numpy batches go through a pipe; while a run starts it is too early to say so."""
     few = Peak((semaphores(2) + 2) * PAGE, 2)
     assert "too little for a batch: set data_loader.collate: none" in line(FOUR, few)
-    assert line(FOUR, Peak(PAGE)).endswith("no DataLoader worker was seen: if none runs, set data_loader: none")
+    assert line(FOUR, Peak(PAGE)).endswith(
+        "no DataLoader worker was seen, as in a run of seconds; if the script has none, set data_loader: none"
+    )
     assert not line(FOUR._replace(processes=0), Peak(PAGE))  # as planned
     assert line(FOUR, few, exit_code=None) == ""
 
