@@ -214,7 +214,8 @@ def _own_files(planned: Planned, peak: Peak) -> int:
 def _nothing_to_size(peak: Peak) -> str:
     held = f"/dev/shm was used up to {human_size(peak.held)}"
     if peak.workers is None:  # none ran, or nobody could count them
-        return f"{held} and no DataLoader worker was seen, as in a run of seconds; if the script has none, set data_loader: none"
+        seen = "no DataLoader worker was seen, as in a run of seconds"
+        return f"{held} and {seen}; if the script has none, set data_loader: none"
     return f"{held}, too little for a batch: set data_loader.collate: none if its batches are no tensors"
 
 
