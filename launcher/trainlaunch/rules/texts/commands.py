@@ -255,8 +255,11 @@ def _shell_form(file: SourceText, each: Instruction) -> Iterator[Problem]:
 
 
 def _waiting(container: SourceContainer) -> Iterator[Problem]:
-    waits = waiting_shell(shell_text(container.argv) or "")
-    if waits is not None and text_at(container.pod, "shareProcessNamespace") != "true":
+    text = shell_text(container.argv)
+    if text is None or text_at(container.pod, "shareProcessNamespace") == "true":
+        return
+    waits = waiting_shell(text)
+    if waits is not None:
         first, following = waits
         shared = ", or set shareProcessNamespace: true" * (container.workload.format == KUBERNETES)
         yield Problem(
