@@ -240,14 +240,16 @@ def test_every_field_has_its_place() -> None:
 
 
 def test_several_lines_are_several_workloads() -> None:
-    """Each with the commands before it, those in substitutions too."""
-    first, second, third = read_docker_run(
-        "a=1\ndocker run x:1 && podman run y:1 | tee log\nz=$(docker run -d z:1)", "f"
+    """Each with the commands before it; those in substitutions and in a text that a program runs, not one printed."""
+    found = read_docker_run(
+        "a=1\ndocker run x:1 && podman run y:1 | tee log\nz=$(docker run -d z:1)\n"
+        "sg docker -c 'cd /w && docker run v:1'\necho 'docker run never:1'\nssh node \"docker run $FLAGS w:1\"",
+        "f",
     )
-    assert [stated(each.image) for each in (first, second, third)] == ["x:1", "y:1", "z:1"]
-    assert first.rest["commands before"] == (("a=1",),)
-    assert [each.span.line for each in (first, second, third)] == [2, 2, 3]
-    assert len({each.place for each in (first, second, third)}) == 3
+    assert [stated(each.image) for each in found] == ["x:1", "y:1", "z:1", "v:1", "w:1"]
+    assert found[0].rest["commands before"] == (("a=1",),)
+    assert [each.span.line for each in found] == [2, 2, 3, 4, 6]
+    assert len({each.place for each in found}) == 5
 
 
 @pytest.mark.parametrize("flag", ["--cpus 1.5005", "--health-interval 1500ms"])

@@ -12,7 +12,7 @@ import pytest
 from trainlaunch.lint.file_kinds import kind_of
 from trainlaunch.lint.files import files_of
 from trainlaunch.lint.linter import lint_file, lint_text
-from trainlaunch.rules.sources.near_scripts import near_script
+from trainlaunch.rules.sources.near_scripts import near_script, script_at
 
 from tests.conftest import Runs
 
@@ -275,6 +275,12 @@ def test_a_docker_line_is_found_wherever_it_stands(name: str, text: str) -> None
     assert "TL301" in [each.diagnostic.code for each in lint_text(text, name).findings]
 
 
+def _forget() -> None:
+    """Read scripts again: a lint reads each once."""
+    near_script.cache_clear()
+    script_at.cache_clear()
+
+
 def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None:
     """It lies two folders below; what imports nothing but torch and has no loader has no workers."""
     (tmp_path / "docker/train").mkdir(parents=True)
@@ -283,7 +289,7 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
     codes = {}
     for name, text in SCRIPTS.items():
         (tmp_path / "docker/train/train.py").write_text(text)
-        near_script.cache_clear()
+        _forget()
         codes[name] = [each.severity.value for each in lint_file(compose).findings if each.diagnostic.code == "TL301"]
     assert codes == {"loads": ["warning"], "alone": [], "imports": ["info"], "ranks": ["warning"], "default": []} | {
         "group": ["info"],
@@ -311,7 +317,7 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
     for name, text in (("none", "import torch\n"), ("some", "DataLoader(d, num_workers=n)\n")):
         (tmp_path / "docker/train/own/data.py").write_text(text)
         (tmp_path / "docker/train/train.py").write_text(SCRIPTS["imports"])
-        near_script.cache_clear()
+        _forget()
         codes[name] = [each.severity.value for each in lint_file(compose).findings]
     assert (codes["none"], codes["some"]) == ([], ["info"])
     (tmp_path / "docker/train/train.py").unlink()
@@ -319,7 +325,7 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         (tmp_path / "docker" / place).mkdir()
         (tmp_path / "docker" / place / "train.py").write_text(SCRIPTS["many"])
     (tmp_path / "docker" / "run.sh").write_text("docker run --gpus all t:1 python train.py\n")
-    near_script.cache_clear()
+    _forget()
     assert [each.severity.value for each in lint_file(tmp_path / "docker" / "run.sh").findings] == ["info"]
 
 
@@ -337,7 +343,7 @@ def test_a_script_decides_how_grave_a_text_is(tmp_path: Path, named: str, found:
     """Small images in large batches fill what is there."""
     (tmp_path / "train.py").write_text(SCRIPTS["small"])
     (tmp_path / "run.sh").write_text(f"docker run --gpus all t:1 {named}\n")
-    near_script.cache_clear()
+    _forget()
     assert {each.severity.value for each in lint_file(tmp_path / "run.sh").findings} == {found}
 
 

@@ -20,10 +20,13 @@ _GLOBAL_VALUES = frozenset({
     *("--config", "--context", "--host", "--log-level", "--tlscacert", "--tlscert", "--tlskey", "-c", "-H", "-l"),
     *("--root", "--runroot", "--url", "--connection", "--storage-driver", "--cgroup-manager", "--namespace", "-n"),
 })  # fmt: skip
+# Programs that run a text which is one quoted word of theirs, here or elsewhere.
+_RUN_TEXTS = frozenset({"sh", "bash", "dash", "zsh", "sg", "su", "ssh", "tmux", "screen", "gcloud", "script", "watch"})
 _VARIABLE = r"\$[{(]?(\w+)[})]?"
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _TAGGED = r"(?=[^:@]*[a-z])[a-z0-9][\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[A-Za-z_][\w.-]*|:\d[\w.-]*|@sha256:[0-9a-f]+)"
 _DEEPEST = 4
+_TEXT_BEHIND = 4  # words, of which one is the program
 
 
 class ParsedFlag(NamedTuple):
@@ -100,8 +103,14 @@ def _lines(text: str, place: tuple[int, int], depth: int, variables: tuple[froze
 
 
 def _inside(text: str, words: Sequence[Word], depth: int, variables: tuple[frozenset[str], Literals]) -> Iterator[Line]:
-    """Yield the lines in command substitutions."""
+    """Yield the lines in command substitutions, and in the quoted text that a program of the words runs."""
+    programs = {posixpath.basename(each.text).lstrip("@-") for each in words[:_TEXT_BEHIND]}
     for word in words:
+        if not programs.isdisjoint(_RUN_TEXTS) and len(word.text.split()) > 1 and " run " in word.text:
+            begin, end = word.start + 1, word.end - 1
+            if text[begin:end] == word.text:  # quoted whole, with nothing escaped
+                yield from _lines(text, (begin, end), depth + 1, variables)
+                continue
         for piece in word.pieces:
             if not piece.known and piece.text.startswith(("$(", "`")) and not piece.text.startswith("$(("):
                 opened, closing = ("$(", ")") if piece.text.startswith("$(") else ("`", "`")

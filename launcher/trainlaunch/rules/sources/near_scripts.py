@@ -117,7 +117,8 @@ def near_script(text: str, script: str, context: str = "") -> NearScript | None:
         found = [next((each / end for end in endings if _is_file(each / end)), None) for each in folders]
         scripts = [each for each in found if each is not None]
         if scripts:  # of several in neighbouring folders nobody can say which one it is
-            return _read(scripts[0], Path(text)) if len(scripts) == 1 else None
+            alone = len(scripts) == 1 and ITS_OWN.holds(scripts[0], Path(text))
+            return script_at(scripts[0].resolve()) if alone else None
     return None
 
 
@@ -153,9 +154,9 @@ def _children(folder: Path) -> tuple[Path, ...]:
     return tuple(folder / each for each in names if not each.startswith("."))[:_MOST_CHILDREN]
 
 
-def _read(path: Path, named_by: Path) -> NearScript | None:
-    if not ITS_OWN.holds(path, named_by):
-        return None
+@functools.lru_cache(maxsize=256)
+def script_at(path: Path) -> NearScript | None:
+    """Return what a script shows with the modules beside it; None where it can't be read."""
     try:
         text = read_regular(path, MIB).decode(errors="replace")
     except (OSError, ValueError):

@@ -28,6 +28,7 @@ from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 _NAME = re.compile(r"\$\{?(\w+)\}?")
 _REFUSED = re.compile(r"\$\{(?:(?![A-Za-z_])|[A-Za-z_]\w*(?!\w|\}|:?[-?+]))[^}\s]{0,20}\}?")
 _FRACTION = re.compile(r"[-+]?[0-9.]+[eE][-+][0-9]+")  # no version and no name, and the same number in any form
+_MOST_NAMED = 3
 _MAX_LABEL = 63
 # As far as a name is refused, or its pods are: a CronJob adds 11 characters, a StatefulSet's label 11 of a hash.
 _MAX_NAME = {"Job": _MAX_LABEL, "Service": _MAX_LABEL, "CronJob": 52, "StatefulSet": 52, "JobSet": 52}
@@ -39,19 +40,22 @@ def dollar_read_by_compose(container: SourceContainer) -> Iterator[Problem]:
     env = container.workload.env
     yield from _set_inside(container)
     for key in ("command", "entrypoint", "healthcheck"):
-        told: set[str] = set()
+        used: dict[str, tuple[str, Scalar]] = {}  # by name: as it is written first, and where
         for node in below(at(container.own, key)):
             for text, variable in pieces(node.text) if isinstance(node, Scalar) else ():
                 match = _NAME.fullmatch(text) if variable else None
-                if match is None or not isinstance(env.get(match[1]), Known) or match[1] in told:
-                    continue
-                told.add(match[1])
-                yield Problem(
-                    f"Compose replaces {text} before the container starts, and doesn't read the service's environment",
-                    f"write $${text[1:]}, which a shell of the container replaces",
-                    "variables of the file come from the calling shell and from .env",
-                    span=node.span,
-                )
+                if match is not None and isinstance(env.get(match[1]), Known):
+                    used.setdefault(match[1], (text, node))
+        if used:
+            texts = [text for text, _ in used.values()]
+            more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
+            yield Problem(
+                f"Compose replaces {', '.join(texts[:_MOST_NAMED])}{more} before the container starts, and doesn't "
+                "read the service's environment",
+                f"write $${texts[0][1:]}, which a shell of the container replaces",
+                "variables of the file come from the calling shell and from .env",
+                span=next(iter(used.values()))[1].span,
+            )
 
 
 def _set_inside(container: SourceContainer) -> Iterator[Problem]:
