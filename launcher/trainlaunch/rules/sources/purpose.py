@@ -29,6 +29,7 @@ from trainlaunch.rules.sources.training_commands import (
     loader_workers,
     stated_ranks,
     stated_workers,
+    yolo_on_cpu,
 )
 
 _SERVING_IMAGE = re.compile(
@@ -144,11 +145,10 @@ def _all_other(found: list[tuple[str, tuple[str, ...]]]) -> bool:
 
 def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) -> NearScript | None:
     script = program(argv).script
-    if (
-        program(argv).name == YOLO
-        and is_training(argv)
-        and not any(each.startswith(("workers=", "cfg=")) for each in argv)
-    ):
+    if yolo_on_cpu(argv):
+        return NearScript(trains=False, serves=False, workers=0)
+    told = any(each.startswith(("workers=", "cfg=")) for each in argv)
+    if program(argv).name == YOLO and is_training(argv) and not told:
         return NearScript(trains=False, serves=False, workers=YOLO_WORKERS)
     text = carried.get(posixpath.basename(script)) if script else None
     if text is not None:

@@ -190,7 +190,7 @@ def given_to(argv: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, s
 
 def _workers_of(argv: Argv) -> Iterator[int]:
     kind, signs = work_of(argv)
-    if program(argv).name == YOLO and kind == TRAINING:
+    if program(argv).name == YOLO and kind == TRAINING and not yolo_on_cpu(argv):
         yield from (int(match[1]) for match in map(_OF_YOLO.fullmatch, argv) if match)
     meant = program(argv).script or hands_on_training(argv)
     if kind in {SERVING, OTHER} or not meant or any(map(_OF_ACTORS.fullmatch, argv)):
@@ -203,6 +203,11 @@ def _workers_of(argv: Argv) -> Iterator[int]:
             value = option_at(argv, index)[1] or ""
         if re.fullmatch(r"\d{1,4}", value):
             yield int(value)
+
+
+def yolo_on_cpu(argv: Argv) -> bool:
+    """Return whether a command trains with Ultralytics on the CPU, where it starts no worker whatever sets some."""
+    return program(argv).name == YOLO and not {"device=cpu", "device=mps"}.isdisjoint(argv)
 
 
 def is_python(argv: Argv) -> bool:
