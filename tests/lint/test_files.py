@@ -348,6 +348,29 @@ def test_a_script_decides_how_grave_a_text_is(tmp_path: Path, named: str, found:
 
 
 @pytest.mark.parametrize(
+    ("command", "script", "found"),
+    [
+        ("python train.py", "import torch", ["info"]),
+        ("python train.py", "import signal\nsignal.signal(15, save)", ["warning"]),
+        ("torchrun train.py", "import torch", ["warning"]),
+        ("python train.py", None, ["warning"]),
+        ("python train.py && python train.py", "import torch", ["info"]),
+        ("exec python train.py", "import signal\nsignal.signal(15, save)", []),
+    ],
+)
+def test_a_lost_signal_is_as_grave_as_what_would_be_done_at_it(
+    tmp_path: Path, command: str, script: str | None, found: list[str]
+) -> None:
+    """A launcher ends its ranks at SIGTERM; a script that handles none loses nothing."""
+    if script is not None:
+        (tmp_path / "train.py").write_text(script)
+    (tmp_path / "run.sh").write_text(f"docker run t:1 sh -c '{command}; date'\n")
+    _forget()
+    findings = lint_file(tmp_path / "run.sh").findings
+    assert [each.severity.value for each in findings if each.diagnostic.code == "TL322"] == found
+
+
+@pytest.mark.parametrize(
     ("words", "severity"),
     [
         ("", "error"),

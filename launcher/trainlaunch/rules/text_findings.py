@@ -20,6 +20,7 @@ from trainlaunch.rules.texts import (
     missing_sizes,
     platforms,
     script_loaders,
+    shells,
     shm_mounts,
     stated_sizes,
 )
@@ -32,6 +33,7 @@ FAMILIES = (
     cpus,
     gpu_requests,
     script_loaders,
+    shells,
     stated_sizes,
     missing_sizes,
     platforms,

@@ -53,6 +53,7 @@ _BARE = sys.stdlib_module_names | {
     *("torch", "torchvision", "torchaudio", "numpy", "scipy", "pandas", "sklearn", "matplotlib", "seaborn", "tqdm"),
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
+_HEARS = re.compile(r"SIGTERM|\bsignal\.signal\(|^[ \t]*(?:import|from) (?:pytorch_)?lightning\b", re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _JOINS = re.compile(r"\binit_process_group\(|\bDistributedDataParallel\b")  # ranks that a launcher starts
 _SPAWNS = re.compile(
@@ -72,7 +73,7 @@ class NearScript(NamedTuple):
 
     `ranks` share more than small batches; `tiny` are its samples, `small` its batches; `other` is another framework
     alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest workers
-    where there is no GPU.
+    where there is no GPU. `hears` says that it does something at a signal.
     """
 
     trains: bool
@@ -84,6 +85,7 @@ class NearScript(NamedTuple):
     other: bool = False
     loaders: tuple[Loader, ...] = ()
     on_cpu: int = 0
+    hears: bool = False
 
 
 def together(scripts: list[NearScript]) -> NearScript | None:
@@ -98,6 +100,7 @@ def together(scripts: list[NearScript]) -> NearScript | None:
         all(each.small for each in scripts),
         all(each.other for each in scripts),
         on_cpu=max((each.on_cpu for each in scripts), default=0),
+        hears=any(each.hears for each in scripts),
     )
     return shown if scripts else None
 
@@ -237,4 +240,5 @@ def shown_by(text: str) -> NearScript:
         _SPAWNS.search(text) is not None or _JOINS.search(text) is not None,
         tiny=_TINY.search(text) is not None and _ENLARGES.search(text) is None,
         other=not torch and _OTHER.search(text) is not None,
+        hears=_HEARS.search(text) is not None,
     )

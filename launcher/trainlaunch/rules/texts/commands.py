@@ -1,8 +1,7 @@
-"""Commands whose words don't arrive as meant, and shells that keep signals from training or hide its exit code."""
+"""Commands whose words don't arrive as meant."""
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -17,29 +16,18 @@ from trainlaunch.rules.sources.instructions import instruction_text, stages, wit
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
-    PRACTICE,
-    SHELL,
-    Instruction,
     SourceContainer,
     SourceText,
     SourceWord,
     at,
-    text_at,
 )
 from trainlaunch.rules.sources.training_commands import (
-    BACKGROUND,
-    BACKGROUND_WHY,
-    HANDLED,
-    PIPELINE_WHY,
     SHELLS,
     commands_in,
-    hiding_pipe,
     is_python,
     is_training,
     lone_program,
     shell_text,
-    waiting_shell,
-    waits_in_vain,
 )
 from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
@@ -204,97 +192,3 @@ def _misspelled(file: SourceText, word: SourceWord, name: str, right: str) -> Pr
         edits=(Edit(span, f"--{right}"),),
         safe=file.text.startswith(name, start),
     )
-
-
-_WHY = (
-    "the shell is process 1, waits for its child and passes SIGTERM on to nobody; the grace period is spent for nothing"
-)
-_ENTRYPOINT = re.compile(r"(?:^|[/_-])(?:docker-?)?entry-?point(?:\.(?:sh|bash))?$", re.IGNORECASE)
-_SCRIPT = re.compile(r"(?:^|/)(?:[^/.]+|[^/]+\.(?:sh|bash|sbatch))$")
-
-
-@text_rule("TL322", Severity.WARNING)
-def shell_hides_signals(file: SourceText) -> Iterator[Problem]:
-    """A shell stands in front of a training command and can't pass a signal on."""
-    last = {each.name: each for each in file.instructions if each.name in {"CMD", "ENTRYPOINT", "FROM"}}
-    for each in (last.get("CMD"), last.get("ENTRYPOINT")):
-        if each is not None and not each.exec_form and not (each.name == "CMD" and "ENTRYPOINT" in last):
-            yield from _shell_form(file, each)
-    for container in file.containers:
-        yield from at_container(container, _waiting(container))
-    if file.kind == SHELL and _ENTRYPOINT.search(file.source.span(0, 0).file):
-        yield from _of_script(file)
-
-
-def _of_script(file: SourceText) -> Iterator[Problem]:
-    """Yield a warning where the last command of an image's entrypoint script trains, and the script waits for it."""
-    last = file.commands[-1] if file.commands else ()
-    argv = tuple(each.text for each in last)
-    if not is_training(argv) or HANDLED.search(file.text[last[0].start : last[-1].end]) or "trap" in file.text:
-        return
-    yield Problem(
-        f"the script waits for {argv[0]} as process 1 and passes no signal on",
-        f"write exec in front of {argv[0]}",
-        _WHY,
-        span=file.source.span(last[0].start, last[-1].end),
-    )
-
-
-def _shell_form(file: SourceText, each: Instruction) -> Iterator[Problem]:
-    words = [word.text for word in each.words]
-    if not any(map(is_training, commands_in(each.value))) or HANDLED.search(each.value):
-        return
-    plain = all(word.known for word in each.words) and len(commands_in(each.value)) == 1
-    form = f"write {each.name} {json.dumps(words)}" if plain else f"write {each.name} exec … as its last command"
-    yield Problem(
-        f"{each.name} in shell form makes /bin/sh process 1 in front of {words[0]}",
-        f"{form}, or start the container with --init",
-        _WHY,
-        span=file.source.span(each.start, each.end),
-    )
-
-
-def _waiting(container: SourceContainer) -> Iterator[Problem]:
-    text = shell_text(container.argv)
-    if text is None or text_at(container.pod, "shareProcessNamespace") == "true":
-        return
-    waits = waiting_shell(text)
-    if waits is not None:
-        first, following = waits
-        shared = ", or set shareProcessNamespace: true" * (container.workload.format == KUBERNETES)
-        yield Problem(
-            f"a shell waits for {first}, since {following} follows it, and passes no signal on",
-            f"write exec in front of {first} and drop what follows{shared}",
-            _WHY,
-            span=command_span(container.workload),
-        )
-
-
-@container_rule("TL329", Severity.INFO, group=PRACTICE)
-def pipe_hides_exit_code(container: SourceContainer) -> Iterator[Problem]:
-    """A shell's text pipes training into something else without pipefail."""
-    pipe = hiding_pipe(shell_text(container.argv) or "")
-    if pipe is not None:
-        yield Problem(
-            f"the container ends with the exit code of {pipe.into}, whatever {pipe.program} ends with",
-            "write set -o pipefail; in front (bash), or let the engine keep the log",
-            PIPELINE_WHY,
-            span=command_span(container.workload),
-        )
-
-
-@text_rule("TL359", Severity.WARNING)
-def background_hides_exit_code(file: SourceText) -> Iterator[Problem]:
-    """A shell's text trains in the background and then waits for nothing certain."""
-    problem = Problem(
-        BACKGROUND, "let torchrun start the ranks, or wait for each process by its number: wait $!", BACKGROUND_WHY
-    )
-    for container in file.containers:
-        if waits_in_vain(shell_text(container.argv) or ""):
-            yield problem._replace(span=command_span(container.workload), field=container.workload.place)
-    waits = [each[0] for each in file.commands if len(each) == 1 and each[0].text == "wait"]
-    if waits and _SCRIPT.search(file.source.span(0, 0).file) and waits_in_vain(file.text):
-        yield problem._replace(span=file.source.span(waits[-1].start, waits[-1].end))
-    for each in file.instructions:
-        if each.name in {"CMD", "ENTRYPOINT"} and waits_in_vain(instruction_text(each) or ""):
-            yield problem._replace(span=file.source.span(each.start, each.end))
