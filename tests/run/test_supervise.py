@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.base.backend import Chunk
-from trainlaunch.run.base.console import Console, Event, Events, Outcome, trapped_signals
+from trainlaunch.run.base.console import Console, Event, Events, Outcome, next_event, trapped_signals
 from trainlaunch.run.base.retry import backoff
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE
 from trainlaunch.run.supervise import DEADLINE, Supervisor
@@ -293,6 +294,23 @@ def test_a_signal_that_was_ignored_before_stays_ignored() -> None:
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_that_another_thread_gets_is_heard() -> None:
+    """The kernel gives one to any thread of a process, and a wait of the main one isn't woken by that."""
+    events: Events[Event] = Events()
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    before = signal.getsignal(signal.SIGINT)
+    other.start()
+    late = threading.Timer(0.2, signal.pthread_kill, (other.ident, signal.SIGINT))
+    try:
+        with trapped_signals(events):
+            late.start()
+            assert next_event(events, 30).value == "Ctrl-C"
+    finally:
+        signal.signal(signal.SIGINT, before)
+        over.set()
 
 
 def test_signals_become_events_and_are_given_back() -> None:

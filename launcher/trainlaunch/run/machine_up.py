@@ -25,6 +25,7 @@ from trainlaunch.run.base.console import (
     expired,
     hang_watch,
     not_kept,
+    next_event,
     trapped_signals,
 )
 from trainlaunch.run.base.multi_node import containers_of_run, deciding
@@ -260,7 +261,7 @@ class Viewer:
         """Print all attempts from here on; return the exit code of the last, None where an interrupt left it."""
         threading.Thread(target=self._follow, daemon=True).start()
         while True:
-            event = self._events.get()
+            event = next_event(self._events)
             if event.kind == "exit":
                 return event.code
             if event.kind == "trouble":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from trainlaunch.run.base.backend import Backend, ContainerInfo, Say, Session
 from trainlaunch.run.base.console import (
     DEADLINE,
     HANGUP,
+    LATE,
     UNHEALTHY,
     Console,
     Event,
@@ -28,6 +28,7 @@ from trainlaunch.run.base.console import (
     another_attempt,
     attempt_aside,
     load_symptoms,
+    next_event,
     not_started,
     stopping,
 )
@@ -131,10 +132,7 @@ class Supervisor:
         return False
 
     def _take_while_waiting(self, seconds: float) -> None:
-        try:
-            event = self._events.get(timeout=seconds)
-        except queue.Empty:
-            return
+        event = next_event(self._events, seconds)
         if event.kind == HANGUP:
             self._console.on_hangup(event.value)
         elif event.kind == "signal":
@@ -194,12 +192,10 @@ class Supervisor:
         code: int | None = None
         exited = drained = False
         while not (exited and drained):
-            try:
-                event = self._events.get(timeout=self._seconds_left())
-            except queue.Empty:
+            event = next_event(self._events, self._seconds_left())
+            if event.kind == LATE:
                 self._stop(container, DEADLINE)
-                continue
-            if event.kind == "exit":
+            elif event.kind == "exit":
                 exited, code = True, event.code
             elif event.kind == "drained":
                 drained = True

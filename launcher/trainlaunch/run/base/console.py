@@ -92,9 +92,11 @@ def hang_watch(plan: LaunchPlan, redacted: Callable[[str], str] = str) -> HangWa
 CTRL_C = "Ctrl-C"
 DEADLINE = "active_deadline"  # what ends a run beside signals
 UNHEALTHY = "unhealthy"  # the kind of an event: the health check, in `value`, has something against the job
+LATE = "late"  # the kind of an event: none came in time
 HANGUP = "hangup"  # the kind of an event: nobody asks for a stop, the terminal is gone
 NAMES = {signal.SIGINT: CTRL_C, signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 SAME_PRESS_SECONDS = 1.0
+_HEARS_EACH = 0.5  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,21 @@ def trapped_signals(events: Events[Event]) -> Iterator[None]:
     finally:
         for each, old in before.items():
             signal.signal(each, signal.SIG_IGN if each in came else old)
+
+
+def next_event(events: Events[Event], seconds: float | None = None) -> Event:
+    """Return the next event, one of the kind LATE where none comes within `seconds`.
+
+    The kernel may give a signal to another thread, and that wakes no wait of the main one: it looks up now and then.
+    """
+    until = None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = _HEARS_EACH if until is None else until - time.monotonic()
+        try:
+            return events.get(timeout=max(0.0, min(left, _HEARS_EACH)))
+        except queue.Empty:
+            if until is not None and time.monotonic() >= until:
+                return Event(LATE)
 
 
 def attempt_aside(events: Events[Event], action: Callable[[], None]) -> None:
