@@ -87,9 +87,14 @@ def recipes(text: str) -> Iterator[Region]:
         yield match.span(1)
 
 
-def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SHELL) -> SourceText:
-    """Return what the shell in these regions of a text starts and runs."""
-    whole, source = text, PlacedText(text, name)
+def read_regions(
+    whole: str, name: str, regions: Iterable[Region], kind: str = SHELL, shell_text: str | None = None
+) -> SourceText:
+    """Return what the shell in these regions of a text starts and runs.
+
+    `shell_text` is what a shell gets of it, as long as it, where that isn't what is written.
+    """
+    text, source = shell_text or whole, PlacedText(whole, name)
     # `<folder>` in a text for people is no redirection: a variable of the same length stands for it.
     text = _PLACEHOLDER.sub(lambda match: "$" + re.sub(r"\W", "_", match[1]) + "_", text)
     containers: list[SourceContainer] = []

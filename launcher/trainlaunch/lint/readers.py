@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from trainlaunch.lint import devcontainer, workflow, yaml_files
 from trainlaunch.lint.command_lines import MAKE_SHELL, blocks, fenced, fences, read_regions, recipes, whole
 from trainlaunch.lint.dockerfile import read_dockerfile
 from trainlaunch.lint.ecs import read_ecs
-from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, FileKind, is_broken, kind_of
+from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, FileKind, is_broken, is_on_purpose, kind_of
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -39,6 +40,7 @@ _YAML: dict[str, Callable[[str, str, Documents], SourceText]] = {
     ECS: read_ecs,
     SAGEMAKER: lambda text, name, found: SourceText(SAGEMAKER, text, Source(text, name), nodes=found.nodes),
 }
+_CONFLICT = tuple(re.compile(each, re.MULTILINE) for each in (r"^<{7} \S[^\n]{0,60}", r"^={7}$", r"^>{7} "))
 _REGIONS = {SHELL: whole, MARKDOWN: fences, MAKEFILE: recipes}
 
 
@@ -57,17 +59,33 @@ def read_text(text: str, name: str, forced: str | None = None) -> SourceText | U
     if kind.name in _YAML and kind.read is not None:
         if kind.read.broken is not None:
             message, span = kind.read.broken
-            return UnreadableText(kind.name, message, span, is_broken(name, text, message, span.line))
+            mended = is_broken(name, text, message, span.line)
+            return _merging(text, name, kind.name) or UnreadableText(kind.name, message, span, mended)
         return _YAML[kind.name](text, name, kind.read)
     if kind.name == TRAINING_SCRIPT:
         script = read_script(text, name)
-        return script if isinstance(script, SourceText) else UnreadableText(TRAINING_SCRIPT, *script)
+        if isinstance(script, SourceText):
+            return script
+        return _merging(text, name, TRAINING_SCRIPT) or UnreadableText(TRAINING_SCRIPT, *script)
     if kind.name == DOCKERFILE:
         return read_dockerfile(text, name)
     if kind.name in _REGIONS:
         regions = blocks if name.lower().endswith(".rst") else _REGIONS[kind.name]
         return read_regions(text, name, regions(text), MAKE_SHELL if kind.name == MAKEFILE else SHELL)
     return kind
+
+
+def _merging(text: str, name: str, kind: str) -> UnreadableText | None:
+    """Return that a text can't be read since Git left both sides of a merge in it; None where none are there."""
+    found = first = _CONFLICT[0].search(text)
+    for each in _CONFLICT[1:]:
+        found = each.search(text, found.end()) if found is not None else None
+    if first is None or found is None:
+        return None
+    line = text.count("\n", 0, first.start()) + 1
+    message = f"Git left both sides of a merge in it, from {first[0]} on"
+    span = Span(name, line, 1, line, len(first[0]) + 1)
+    return UnreadableText(kind, message, span, broken=not is_on_purpose(name))
 
 
 def embedded(text: str, name: str) -> Iterator[SourceText]:

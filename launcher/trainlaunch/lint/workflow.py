@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from trainlaunch.diagnostics import Edit
 from trainlaunch.formats.docker import shell_lexer as shell
@@ -20,6 +21,7 @@ from trainlaunch.rules.sources.training_commands import commands_in
 from trainlaunch.yamltree.changes import Set
 from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar
 
+_QUOTED = {"'": "''", '"': "\\"}  # what of a quoted scalar is not as it is written
 _SCRIPTS = ("before_script", "script", "after_script")
 
 
@@ -30,7 +32,7 @@ def read_github(text: str, name: str, found: Documents) -> SourceText:
     runs = at(root, "runs")  # of a composite action
     owners = [*(job for _, job in listed), *([runs] if isinstance(runs, Mapping) else [])]
     scripts = [each for job in owners for each in _steps(job)]
-    inside = read_regions(text, name, _regions(text, scripts), GITHUB)
+    inside = read_regions(text, name, _regions(text, scripts), GITHUB, _unfolded(text, scripts))
     own = tuple(each for key, job in listed for each in _container(text, name, key, job))
     return inside._replace(containers=(*own, *inside.containers), nodes=found.nodes)
 
@@ -40,7 +42,8 @@ def read_gitlab(text: str, name: str, found: Documents) -> SourceText:
     root = found.nodes[0] if found.nodes else None
     jobs = [root, *root.items.values()] if isinstance(root, Mapping) else []
     scripts = [each for job in jobs for key in _SCRIPTS for each in _scalars(at(job, key))]
-    return read_regions(text, name, _regions(text, scripts), GITLAB)._replace(nodes=found.nodes)
+    regions, shell_text = _regions(text, scripts), _unfolded(text, scripts)
+    return read_regions(text, name, regions, GITLAB, shell_text)._replace(nodes=found.nodes)
 
 
 def _steps(job: Mapping) -> Iterator[Scalar]:
@@ -58,15 +61,28 @@ def _scalars(node: Node | None) -> Iterator[Scalar]:
 
 
 def _regions(text: str, scripts: list[Scalar]) -> Iterator[Region]:
-    """Yield where the shell of each script stands, if its lines are the shell's own and no quoting changes it."""
+    """Yield where the shell of each script stands, if no quoting changes it."""
     for node in dict.fromkeys(scripts):
-        start, end = node.start, node.end
-        if text[start : start + 1] == "|":
-            yield text.find("\n", start, end) + 1 or end, end
-        elif node.plain and "\n" not in node.raw:
-            yield start, end
-        elif not node.plain and node.raw[1:-1] == node.text:
-            yield start + 1, end - 1
+        if node.plain or text[node.start] in "|>" or _QUOTED[text[node.start]] not in node.raw[1:-1]:
+            yield _inside(text, node)
+
+
+def _unfolded(text: str, scripts: list[Scalar]) -> str:
+    """Return the text with a space for each line end of the scripts that YAML folds into one."""
+    for node in dict.fromkeys(scripts):
+        if "\n" in node.raw and text[node.start] != "|":
+            start, end = _inside(text, node)
+            text = text[:start] + _folded(text[start:end], block=text[node.start] == ">") + text[end:]
+    return text
+
+
+def _folded(text: str, *, block: bool) -> str:
+    """Return lines as one where nothing but a line end parts them; in a block only those that are indented alike."""
+    lines = text.split("\n")
+    least = min((len(each) - len(each.lstrip()) for each in lines if each.strip()), default=0)
+    plain = [bool(each.strip()) and not (block and each[least : least + 1].isspace()) for each in lines]
+    ends = [" " if pair == (True, True) else "\n" for pair in pairwise(plain)]
+    return "".join(line + end for line, end in zip(lines, (*ends, ""), strict=True))
 
 
 def _container(text: str, name: str, key: str, job: Mapping) -> Iterator[SourceContainer]:

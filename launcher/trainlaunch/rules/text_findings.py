@@ -71,7 +71,9 @@ def findings_of(file: SourceText, groups: Collection[str] = (DEFECTS,)) -> tuple
         found[shm_mounts.shm_on_disk] = ()
     purposes = {each.workload.place: each.purpose for each in file.containers}
     kept = (each for rule in RULES for each in found.get(rule, ()) if each.group in groups)
-    return in_order(each._replace(purpose=purposes.get(each.place)) for each in kept)
+    # An anchor stands once in the text, whoever merges it.
+    once = {(each.diagnostic.code, each.diagnostic.message, each.diagnostic.span): each for each in reversed([*kept])}
+    return in_order(each._replace(purpose=purposes.get(each.place)) for each in once.values())
 
 
 def _carried(file: SourceText) -> Iterator[tuple[str, str]]:

@@ -24,8 +24,8 @@ from trainlaunch.run.base.console import (
     attempt_aside,
     expired,
     hang_watch,
-    not_kept,
     next_event,
+    not_kept,
     trapped_signals,
 )
 from trainlaunch.run.base.multi_node import containers_of_run, deciding

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.script.given_options import given_to
 from trainlaunch.script.script_facts import CONFIG, KNOWN, OVERRIDE, Option, Value
 from trainlaunch.script.source import MAX_BYTES, PythonSource
 
-_SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json")
 _MAX_FILES = 20
 _DEEPEST = 6
 _INTEGER = re.compile(r"[-+]?\d{1,18}")
@@ -73,17 +75,46 @@ class Config:
         return Config(_laid(self.tree, other.tree), self.path, self.overrides or other.overrides, self.option)
 
 
+class GivenFiles(NamedTuple):
+    """The configuration files that a command names, and those of the script that they stand for."""
+
+    names: tuple[str, ...] = ()
+    replaced: frozenset[object] = frozenset()
+
+
+def given_files(options: Iterable[Option], words: Sequence[str]) -> tuple[tuple[Option, ...], GivenFiles]:
+    """Return options with the files that a command's words give them as their defaults, and which those are."""
+    result, names, replaced = [], [], set()
+    for each in options:
+        given = [value for _, value in given_to(words, each.names) if value and value.endswith(SUFFIXES)]
+        if given:
+            names.append(given[-1])
+            replaced.add(each.default)
+        result.append(each._replace(default=given[-1]) if given else each)
+    alone = [word for before, word in pairwise(("", *words)) if word.endswith(SUFFIXES) and before[:1] != "-"]
+    names += [each for each in alone if each[:1] != "-" and "=" not in each and each not in names]
+    return tuple(result), GivenFiles(tuple(names), frozenset(replaced))
+
+
 def named_files(
-    script: Path, folder: Path, sources: Iterable[PythonSource], options: Iterable[Option]
+    script: Path, folder: Path, sources: Iterable[PythonSource], options: Iterable[Option], given: GivenFiles
 ) -> Mapping[str, Config]:
-    """Return the configuration files that a program names, as seen from the folder it is started in, by the text."""
+    """Return the configuration files that a program names, as seen from the folder it is started in, by the text.
+
+    Those that its command gives count instead of the script's own; none do where one of them can't be read.
+    """
     by_default = {each.default: each for each in options if isinstance(each.default, str)}
     found: dict[str, Config] = {}
     overrides = any(_reads_overrides(source) for source in sources)
-    for text in texts_of_files(sources):
-        tree = _read(script, folder / text) if len(found) < _MAX_FILES else None
+    for text in dict.fromkeys((*given.names, *texts_of_files(sources))):
+        own = text not in given.names
+        if own and (text in given.replaced or len(found) >= _MAX_FILES):
+            continue
+        tree = _read(script, folder / text)
         if tree is not None:
-            found[text] = Config(tree, overrides=overrides, option=by_default.get(text))
+            found[text] = Config(tree, overrides=overrides, option=by_default.get(text) if own else None)
+        elif not own:
+            return {}
     return found
 
 
@@ -101,7 +132,7 @@ def _reads_overrides(source: PythonSource) -> bool:
 def texts_of_files(sources: Iterable[PythonSource]) -> tuple[str, ...]:
     """Return the texts of a program that end like the name of a configuration file."""
     nodes = (node for source in sources for node in source.nodes if isinstance(node, ast.Constant))
-    return tuple({node.value: None for node in nodes if str(node.value).endswith(_SUFFIXES)})  # type: ignore[misc]
+    return tuple({node.value: None for node in nodes if str(node.value).endswith(SUFFIXES)})  # type: ignore[misc]
 
 
 def _read(script: Path, path: Path) -> Tree | None:
@@ -172,7 +203,7 @@ def _text(node: ast.expr | None) -> str:
 
 def _composed(script: Path, root: Path, group: str, name: str, package: str, deepest: int) -> Tree:
     """Return the tree of one file of Hydra's with those of its defaults list, in its order."""
-    path = root / group / (name if name.endswith(_SUFFIXES) else f"{name}.yaml")
+    path = root / group / (name if name.endswith(SUFFIXES) else f"{name}.yaml")
     read = _document(script, path) if deepest else None
     if read is None:
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import UsageError
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.script.callees import Site
-from trainlaunch.script.config_files import Config, hydra_config, named_files, texts_of_files
+from trainlaunch.script.config_files import Config, given_files, hydra_config, named_files, texts_of_files
 from trainlaunch.script.frameworks import hugging_face, loads_tokens, look_ahead, names_cuda
 from trainlaunch.script.loader_calls import calls_of, loaders_of
 from trainlaunch.script.options import options_of
@@ -61,12 +61,15 @@ class Loading(NamedTuple):
     read: frozenset[str] = frozenset()
 
 
-def loading_at(path: Path) -> Loading:
-    """Return what a script that lies at `path` loads; nothing where reading it fails in whatever way."""
+def loading_at(path: Path, words: Sequence[str] = ()) -> Loading:
+    """Return what a script that lies at `path` loads; nothing where reading it fails in whatever way.
+
+    `words` are those behind it in a command, of which some may name its configuration.
+    """
     try:
         sources, hydra = _sources(path)
         read = frozenset(PurePath(each.name).stem for each in sources[1:])
-        return Loading(_loaders(path, sources, hydra), loads_tokens(sources), read)
+        return Loading(_loaders(path, sources, hydra, words), loads_tokens(sources), read)
     except Exception:
         return Loading()
 
@@ -98,7 +101,9 @@ class _Made(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _made(path: Path | None, sources: tuple[PythonSource, ...], hydra: Config | None) -> _Made:
+def _made(
+    path: Path | None, sources: tuple[PythonSource, ...], hydra: Config | None, words: Sequence[str] = ()
+) -> _Made:
     declared = options_of(sources)
     trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
@@ -106,13 +111,16 @@ def _made(path: Path | None, sources: tuple[PythonSource, ...], hydra: Config | 
     files: Mapping[str, Config] = {}
     if path is not None:
         start = start_of(path, sources) or start_among(path, sources, texts_of_files(sources))
-        files = named_files(path, start.root / start.folder if start else path.parent, sources, options)
+        options, given = given_files(options, words)
+        files = named_files(path, start.root / start.folder if start else path.parent, sources, options, given)
     program = Program(sources, {each.dest: each for each in options}, files, hydra)
     return _Made(program, start, options, trainers, notes)
 
 
-def _loaders(path: Path | None, sources: tuple[PythonSource, ...], hydra: Config | None) -> tuple[Loader, ...]:
-    made = _made(path, sources, hydra)
+def _loaders(
+    path: Path | None, sources: tuple[PythonSource, ...], hydra: Config | None, words: Sequence[str] = ()
+) -> tuple[Loader, ...]:
+    made = _made(path, sources, hydra, words)
     return loaders_of(made.program) or made.trainers
 
 

@@ -259,6 +259,8 @@ class Scope(NamedTuple):
             return Value(CONFIG, Config(overrides=True))
         if called in _READERS or called.endswith("OmegaConf.load"):
             texts = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+            named = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)} & {*self.program.options}
+            texts |= {str(self.program.options[each].default) for each in named}
             files = [file for name, file in self.program.files.items() if name in texts]
             files = files or list(self.program.files.values())
             return Value(CONFIG, files[0]) if len(files) == 1 else None

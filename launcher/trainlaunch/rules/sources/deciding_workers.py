@@ -23,9 +23,8 @@ from trainlaunch.rules.sources.training_commands import (
     OPTION_OF_WORKERS,
     OVERRIDE_OF_WORKERS,
     VARIABLES_OF_WORKERS,
-    given_to,
-    option_at,
 )
+from trainlaunch.script.given_options import given_to, option_at
 from trainlaunch.script.read_script import known_facts
 from trainlaunch.script.script_facts import (
     AUTO,

@@ -42,6 +42,7 @@ _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(
 _OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
 _YOLO_TRAINS = re.compile(r"^[^#\n]{0,200}\.train\([^)]{0,400}\b(?:data|epochs)\s*=", re.MULTILINE)
 _YOLO_WORKERS = re.compile(r"\bworkers[\"']?\s*[=:]\s*(\w[\w.]*)")
+_YOLO_ON_CPU = re.compile(r"\bdevice[\"']?(?:(?!is_available)[^\n]){0,80}[=:,][ \t]*[\"'](?:cpu|mps)[\"']")
 _YOLO_BATCH = re.compile(r"\bbatch[\"']?\s*[=:]\s*([1-9]\d*)(?![.\d])")
 YOLO_WORKERS = 8  # Ultralytics', where nothing sets them
 _YOLO_FEW = 100  # images alive at once, two batches a worker
@@ -54,6 +55,10 @@ _BARE = sys.stdlib_module_names | {
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
 _HEARS = re.compile(r"SIGTERM|\bsignal\.signal\(|^[ \t]*(?:import|from) (?:pytorch_)?lightning\b", re.MULTILINE)
+_READS_ARGUMENTS = re.compile(
+    r"\bargv\b|arg_?parse|ArgumentParser|\b(?:click|typer|hydra|fire|absl|tyro|docopt|jsonargparse|cyclopts|OmegaConf|LightningCLI"
+    r"|simple_parsing|gflags|optparse|getopt|plac|sacred|draccus|pyrallis|chz)\b"
+)
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _JOINS = re.compile(r"\binit_process_group\(|\bDistributedDataParallel\b")  # ranks that a launcher starts
 _SPAWNS = re.compile(
@@ -73,7 +78,8 @@ class NearScript(NamedTuple):
 
     `ranks` share more than small batches; `tiny` are its samples, `small` its batches; `other` is another framework
     alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest workers
-    where there is no GPU. `hears` says that it does something at a signal.
+    where there is no GPU. `hears` says that it does something at a signal, `by_yolo` that Ultralytics makes its
+    loaders, and `reads_arguments` that it or a module may look at its command's words.
     """
 
     trains: bool
@@ -86,15 +92,18 @@ class NearScript(NamedTuple):
     loaders: tuple[Loader, ...] = ()
     on_cpu: int = 0
     hears: bool = False
+    by_yolo: bool = False
+    reads_arguments: bool = True
 
 
 def together(scripts: list[NearScript]) -> NearScript | None:
     """Return what several scripts of one container show, None of none."""
-    stated = [each.workers for each in scripts if each.workers is not None]
+    numbers = [each.workers for each in scripts]
+    most = max(filter(None, numbers), default=None if None in numbers else 0)  # a 0 says nothing of another script
     shown = NearScript(
         any(each.trains for each in scripts),
         any(each.serves for each in scripts),
-        max(stated, default=None),
+        most,
         any(each.ranks for each in scripts),
         all(each.tiny for each in scripts),
         all(each.small for each in scripts),
@@ -106,10 +115,11 @@ def together(scripts: list[NearScript]) -> NearScript | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def near_script(text: str, script: str, context: str = "") -> NearScript | None:
+def near_script(text: str, script: str, context: str = "", words: tuple[str, ...] = ()) -> NearScript | None:
     """Return what the script shows that a command of the file `text` names; None where it isn't there.
 
-    `context` is the folder of which the image is built, as the text names it; it is looked into first.
+    `context` is the folder of which the image is built, as the text names it; it is looked into first. `words` are
+    those behind the script, where some may name its configuration.
     """
     if text in {"-", ""} or not script.endswith(".py") or "$" in script:
         return None
@@ -121,7 +131,7 @@ def near_script(text: str, script: str, context: str = "") -> NearScript | None:
         scripts = [each for each in found if each is not None]
         if scripts:  # of several in neighbouring folders nobody can say which one it is
             alone = len(scripts) == 1 and ITS_OWN.holds(scripts[0], Path(text))
-            return script_at(scripts[0].resolve()) if alone else None
+            return script_at(scripts[0].resolve(), words) if alone else None
     return None
 
 
@@ -158,14 +168,14 @@ def _children(folder: Path) -> tuple[Path, ...]:
 
 
 @functools.lru_cache(maxsize=256)
-def script_at(path: Path) -> NearScript | None:
+def script_at(path: Path, words: tuple[str, ...] = ()) -> NearScript | None:
     """Return what a script shows with the modules beside it; None where it can't be read."""
     try:
         text = read_regular(path, MIB).decode(errors="replace")
     except (OSError, ValueError):
         return None
     beside = dict(_modules_beside(path, text))
-    whole = _with_loaders("\n".join((text, *beside.values())), loading_at(path), frozenset(beside))
+    whole = _with_loaders("\n".join((text, *beside.values())), loading_at(path, words), frozenset(beside))
     return whole._replace(serves=shown_by(text).serves)
 
 
@@ -209,12 +219,13 @@ def _by_yolo(shown: NearScript, text: str) -> NearScript:
     """Return what a script shows that trains with Ultralytics: its workers, where its own text sets them or nothing."""
     given = _YOLO_WORKERS.findall(text)
     known = [int(each) for each in given if each.isdecimal()]
-    if len(known) < len(given) or (not given and ("**" in text or "cfg" in text)):
-        return shown._replace(trains=True)
+    shown = shown._replace(trains=True, by_yolo=True)
+    if len(known) < len(given) or (not given and ("**" in text or "cfg" in text)) or _YOLO_ON_CPU.search(text):
+        return shown
     workers = max(known, default=YOLO_WORKERS)
     batches = [int(each) for each in _YOLO_BATCH.findall(text)]
     small = bool(batches) and 2 * workers * max(batches) <= _YOLO_FEW
-    return shown._replace(trains=True, workers=workers, small=small)
+    return shown._replace(workers=workers, small=small)
 
 
 def _spread(name: str, text: str) -> Iterator[int]:
@@ -241,4 +252,5 @@ def shown_by(text: str) -> NearScript:
         tiny=_TINY.search(text) is not None and _ENLARGES.search(text) is None,
         other=not torch and _OTHER.search(text) is not None,
         hears=_HEARS.search(text) is not None,
+        reads_arguments=_READS_ARGUMENTS.search(text) is not None,
     )

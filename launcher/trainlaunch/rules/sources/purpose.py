@@ -31,6 +31,7 @@ from trainlaunch.rules.sources.training_commands import (
     stated_workers,
     yolo_on_cpu,
 )
+from trainlaunch.script.config_files import SUFFIXES
 
 _SERVING_IMAGE = re.compile(
     r"(?:^|[/_.-])(?:vllm(?:-openai)?|sglang|text-generation-inference|tgi|text-embeddings-inference|tei|tritonserver"
@@ -154,7 +155,9 @@ def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) ->
     if text is not None:
         return shown_whole(text)
     built = text_at(container.own, "build") or text_at(container.own, "build", "context") or ""
-    return near_script(container.workload.span.file, script, built) if script else None
+    words = argv[argv.index(script) + 1 :] if script in argv else ()
+    named = words if any(each.endswith(SUFFIXES) for each in words) else ()  # else the script is read once for all
+    return near_script(container.workload.span.file, script, built, named) if script else None
 
 
 def _training(

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from trainlaunch.formats.workload import Known, Value
 from trainlaunch.rules.sources.near_scripts import NearScript
-from trainlaunch.rules.sources.training_commands import given_to, stated_batch
+from trainlaunch.rules.sources.training_commands import names_cpu, stated_batch
+from trainlaunch.script.given_options import given_to
 from trainlaunch.script.script_facts import KNOWN, OPTION, OVERRIDE, VARIABLE, Loader
 from trainlaunch.script.script_facts import Value as Setting
 
@@ -24,6 +25,8 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
 
     It is where one loader surely has some, or all surely have none.
     """
+    if script.by_yolo and names_cpu(argv):
+        return script._replace(workers=0)
     found = [_number(each.settings["num_workers"], argv, env) for each in script.loaders]
     known = [each for each in found if each is not None]
     most = max(known, default=0)

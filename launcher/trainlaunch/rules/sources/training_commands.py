@@ -16,10 +16,10 @@ from trainlaunch.job.shell_commands import commands_of
 from trainlaunch.job.shm_owners import as_started
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, YOLO, Argv, hands_on_training, program, work_of
+from trainlaunch.script.given_options import given_to, option_at
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 _WORKERS = re.compile(r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?")
-SHORT = 2  # characters of an option like -j
 OPTION_OF_WORKERS = re.compile(  # `--workers` is a server's as often as a loader's
     r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?"
 )
@@ -171,23 +171,6 @@ def _values_of(argv: Argv, flag: re.Pattern[str]) -> Iterator[str]:
             yield option_at(argv, index)[1] or ""
 
 
-def option_at(argv: Sequence[str], at: int) -> tuple[str, str | None]:
-    """Return an option with what joins it to its value, `=` or a space, and the value; None where the command ends."""
-    name, joined, value = argv[at].partition("=")
-    if joined:
-        return f"{name}=", value
-    return f"{name} ", argv[at + 1] if at + 1 < len(argv) else None
-
-
-def given_to(argv: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield what a command gives to an option by whichever of its names, as option_at has it: of `-j4` `-j`, `4`."""
-    for at, word in enumerate(argv):
-        if word.partition("=")[0] in names:
-            yield option_at(argv, at)
-        elif any(re.fullmatch(rf"{each}\d+", word) for each in names if re.fullmatch(r"-\w", each)):
-            yield word[:SHORT], word[SHORT:]
-
-
 def _workers_of(argv: Argv) -> Iterator[int]:
     kind, signs = work_of(argv)
     if program(argv).name == YOLO and kind == TRAINING and not yolo_on_cpu(argv):
@@ -205,9 +188,15 @@ def _workers_of(argv: Argv) -> Iterator[int]:
             yield int(value)
 
 
+def names_cpu(argv: Sequence[str]) -> bool:
+    """Return whether a command names a device without loaders' workers, where Ultralytics trains."""
+    joined = {value for _, value in given_to(argv, ("device", "--device"))}
+    return not {"cpu", "mps"}.isdisjoint(joined)
+
+
 def yolo_on_cpu(argv: Argv) -> bool:
     """Return whether a command trains with Ultralytics on the CPU, where it starts no worker whatever sets some."""
-    return program(argv).name == YOLO and not {"device=cpu", "device=mps"}.isdisjoint(argv)
+    return program(argv).name == YOLO and names_cpu(argv)
 
 
 def is_python(argv: Argv) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainlaunch.diagnostics import Edit, Severity
 from trainlaunch.formats.docker.table import FLAGS
@@ -13,9 +13,12 @@ from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import command_span
 from trainlaunch.rules.sources.instructions import instruction_text, stages, without_entrypoint
+from trainlaunch.rules.sources.near_scripts import near_script
+from trainlaunch.rules.sources.programs import program
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
+    Instruction,
     SourceContainer,
     SourceText,
     SourceWord,
@@ -32,6 +35,7 @@ from trainlaunch.rules.sources.training_commands import (
 from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
 _COMMAND = re.compile(r"(?:/[\w./-]*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh)[ ]+\S[^\n]*")
+_OF_HEROKU = re.compile(r"heroku[^/]*$", re.IGNORECASE)  # whose own file has the command to start
 _USES = re.compile(r"\$(?:[@*]|\{[@*]|[0-9])")
 _PLAIN = re.compile(r"(?:--[\w-]+=)?\$\{?(\w+)\}?")
 _ESCAPED = re.compile(r"\$\$(?:\{?[A-Za-z_]\w*\}?)")
@@ -54,9 +58,12 @@ def command_in_one_word(file: SourceText) -> Iterator[Problem]:
     for stage in stages(file):
         own = next((each for each in reversed(stage) if each.name == "ENTRYPOINT"), None)
         for each in stage:
-            word = each.words[0].text if each.exec_form and each.words else ""
+            alone = each.exec_form or (len(each.words) == 1 and each.words[0].known)  # quoted whole for a shell
+            word = each.words[0].text if each.words and alone else ""
             if _COMMAND.fullmatch(word) and (each is own or own is None):
-                severity = None if own is not None else without_entrypoint(stage[0].value.split()[0])
+                by_image = own is None and each.exec_form
+                severity = without_entrypoint(stage[0].value.split()[0]) if by_image else None
+                severity = Severity.INFO if _OF_HEROKU.search(file.source.span(0, 0).file) else severity
                 yield _one_word(word)._replace(span=file.source.span(each.start, each.end), severity=severity)
 
 
@@ -102,7 +109,14 @@ def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
         'write the ENTRYPOINT as a JSON list of words, or "$@" at the end of the text behind sh -c',
         "arguments become $0, $1 … of the text, which doesn't use them",
         span=file.source.span(each.start, each.end),
+        severity=None if "CMD" in last or _reads_arguments(file, text) else Severity.INFO,
     )
+
+
+def _reads_arguments(file: SourceText, text: str) -> bool:
+    """Return whether a shell's text trains with a script that may read arguments: one that isn't there may, too."""
+    scripts = [near_script(file.source.span(0, 0).file, program(each).script) for each in commands_in(text)]
+    return any(each is None or each.reads_arguments for each in scripts)
 
 
 def _eaten(container: SourceContainer) -> Iterator[Problem]:
@@ -135,6 +149,29 @@ def dollar_without_shell(file: SourceText) -> Iterator[Problem]:
                 yield _literal(container, node, match[0][1:])
     for container in file.containers if file.kind == KUBERNETES else ():
         yield from _of_pod(container)
+    for stage in stages(file):
+        yield from _of_image(file, stage)
+
+
+def _of_image(file: SourceText, stage: Iterable[Instruction]) -> Iterator[Problem]:
+    """Yield a variable of the image in a list of words, which no shell reads."""
+    last = {each.name: each for each in stage if each.name in {"CMD", "ENTRYPOINT"}}
+    for each in last.values():
+        argv = tuple(word.text for word in last.get("ENTRYPOINT", each).words)
+        if not each.exec_form or not argv or posixpath.basename(argv[0]) in SHELLS or not is_python(argv):
+            continue
+        for match in filter(None, (_PLAIN.fullmatch(word.text) for word in each.words)):
+            if any(_sets(other, match[1]) for other in file.instructions if other.name in {"ENV", "ARG"}):
+                yield Problem(
+                    f"the program gets the characters {match[0].rpartition('=')[2]}, since no shell runs",
+                    f"write the value, or {each.name} exec … without the list",
+                    "a list of words is passed on as it is",
+                    span=file.source.span(each.start, each.end),
+                )
+
+
+def _sets(each: Instruction, name: str) -> bool:
+    return re.search(rf"(?:^|\s){name}(?:[=\s]|$)", each.value) is not None
 
 
 def _of_pod(container: SourceContainer) -> Iterator[Problem]:

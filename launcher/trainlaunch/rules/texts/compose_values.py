@@ -40,7 +40,7 @@ def dollar_read_by_compose(container: SourceContainer) -> Iterator[Problem]:
     env = container.workload.env
     yield from _set_inside(container)
     for key in ("command", "entrypoint", "healthcheck"):
-        used: dict[str, tuple[str, Scalar]] = {}  # by name: as it is written first, and where
+        used: dict[str, tuple[str, Node]] = {}  # by name: as it is written first, and where
         for node in below(at(container.own, key)):
             for text, variable in pieces(node.text) if isinstance(node, Scalar) else ():
                 match = _NAME.fullmatch(text) if variable else None

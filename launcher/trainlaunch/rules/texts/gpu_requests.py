@@ -32,10 +32,11 @@ from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradiction
 from trainlaunch.units import counted
 from trainlaunch.yamltree.tolerant import Mapping, Scalar
 
+_OF_GKE = "cloud.google.com/gke-accelerator"
 _HPC = frozenset({"apptainer", "singularity"})
 _NV = frozenset({"--nv", "--nvccli", "--rocm"})
 _BATCH_GPU = re.compile(r"^#(?:SBATCH|PBS|BSUB)\b[^\n]*(?:--gres=gpu|--gpus|ngpus=|-gpu )", re.MULTILINE)
-_TAINTS = frozenset({NVIDIA_GPU, AMD_GPU, "cloud.google.com/gke-accelerator"})
+_TAINTS = frozenset({NVIDIA_GPU, AMD_GPU, _OF_GKE})
 _PART = re.compile(r"[0-9]*\.0*[1-9][0-9]*|[0-9]*[1-9][0-9]?m")
 _DEVICES = re.compile(r"([\"']?)(device=[\w-]+(?:,[\w-]+)+)\1")
 _INDEXES = re.compile(r"([\"']?)([0-9]+(?:,[0-9]+)+)\1")
@@ -248,6 +249,8 @@ def visible_devices_contradict(container: SourceContainer) -> Iterator[Problem]:
     env = {name: value for name, value in known.items() if has_gpu(workload) or value not in {"none", "void"}}
     # Without a request the text may run where an engine gives all GPUs by default; all privileges show all of a node's.
     count = None if is_privileged(workload) else gpu_count(workload) or None
+    if any(name.startswith(_OF_GKE) for name in entries_in(at(container.pod, "nodeSelector"))):
+        env.pop("NVIDIA_VISIBLE_DEVICES", None)  # the plugin of Google's nodes has no runtime that reads it
     granted = GrantedGpus(count, in_cluster=workload.format == KUBERNETES)
     for name, message, why in contradictions(env, granted):
         value = workload.env[name]

@@ -72,13 +72,14 @@ def _of_script(file: SourceText) -> Iterator[Problem]:
 
 def _shell_form(file: SourceText, each: Instruction) -> Iterator[Problem]:
     words = [word.text for word in each.words]
+    words = ["env", *words] if re.match(r"[A-Za-z_]\w*=", words[0]) else words  # which a list can't set
     commands = commands_in(each.value)
     if not any(map(is_training, commands)) or HANDLED.search(each.value):
         return
     plain = all(word.known for word in each.words) and len(commands) == 1
     form = f"write {each.name} {json.dumps(words)}" if plain else f"write {each.name} exec … as its last command"
     yield Problem(
-        f"{each.name} in shell form makes /bin/sh process 1 in front of {words[0]}",
+        f"{each.name} in shell form makes /bin/sh process 1 in front of {program(tuple(words)).name or words[0]}",
         f"{form}, or start the container with --init",
         _WHY,
         span=file.source.span(each.start, each.end),
