@@ -29,6 +29,10 @@ BATCH = "#!/bin/bash\n#SBATCH --gres=gpu:2\n"
 MEET = "H=$(scontrol show hostnames $L | head -1 || echo %s\ntorchrun --nnodes=$N --rdzv-endpoint=%s train.py\n"
 COMPILED = "FROM %s\nRUN %s\nCMD uv run torchrun --nproc_per_node 2 train.py --compile"
 RANKS = "command: [torchrun, --nproc_per_node, '4', train.py]\nresources: {limits: {%s}}"
+STEP = "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n    - run: %s\n"
+TRAINED = "        docker run --gpus all t:1\n        torchrun --nproc_per_node 2 train.py"
+ALL_SEEN = "env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]\nresources: {limits: {nvidia.com/gpu: 2}}"
+ON_GKE = "nodeSelector: {cloud.google.com/gke-accelerator: nvidia-l4}"
 CASES: list[tuple[str, str, str, int]] = [
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 t:1 torchrun --nproc_per_node 4 train.py", 1),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 4 t:1 torchrun --nproc_per_node 4 train.py", 0),
@@ -78,6 +82,20 @@ CASES: list[tuple[str, str, str, int]] = [
     ("gpu-not-requested", "shell", BATCH + "srun apptainer exec --nv a.sif python train.py\n", 0),
     ("gpu-not-requested", "shell", BATCH + "srun apptainer exec a.sif python prepare.py\n", 0),
     ("shm-size-below-workers", "shell", RUN + "--shm-size=256m t torchrun --nproc-per-node 4 train.py --workers 9", 1),
+    ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT "python train.py --data /d"\n', 1),
+    ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT python "train.py --data /d"\n', 0),
+    ("dollar-without-shell", "dockerfile", 'FROM x\nENV LR=1\nCMD ["python", "train.py", "--lr", "$LR"]\n', 1),
+    ("dollar-without-shell", "dockerfile", 'FROM x\nCMD ["python", "train.py", "--lr", "$LR"]\n', 0),
+    ("dollar-without-shell", "dockerfile", 'FROM x\nENV LR=1\nCMD ["sh", "-c", "python train.py $LR"]\n', 0),
+    ("dollar-without-shell", "dockerfile", 'FROM x\nENV A=1\nENTRYPOINT ["./s"]\nCMD ["python", "$A"]\n', 0),
+    ("ipc-with-size", "compose", "x: &x {ipc: host, shm_size: 1g}\nservices: {a: {<<: *x}, b: {<<: *x}}\n", 1),
+    ("visible-devices-contradict", "kubernetes", pod(ALL_SEEN), 1),
+    ("visible-devices-contradict", "kubernetes", pod(ALL_SEEN, spec=ON_GKE), 0),
+    ("shm-size-missing", "github-actions", STEP % f">\n{TRAINED}\n{TRAINED}", 1),
+    ("shm-size-missing", "github-actions", STEP % f">-\n{TRAINED}\n\n{TRAINED}", 2),
+    ("shm-size-missing", "github-actions", STEP % TRAINED.lstrip(), 1),
+    ("shm-size-missing", "github-actions", STEP % f"'{TRAINED.lstrip()}'", 1),
+    ("shm-size-missing", "github-actions", STEP % f"\"echo '\\n'; {TRAINED.lstrip()}\"", 0),
     ("entrypoint-eats-arguments", "dockerfile", 'FROM x\nENTRYPOINT ["bash", "-c", "run"]\nCMD ["a"]\n', 1),
     ("entrypoint-eats-arguments", "dockerfile", 'FROM x\nENTRYPOINT ["bash", "-c", "run $0"]\nCMD ["a"]\n', 0),
     ("entrypoint-eats-arguments", "compose", SERVICE % "entrypoint: [sh, -c, run], command: [a]", 1),

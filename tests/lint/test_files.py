@@ -347,6 +347,51 @@ def test_a_script_decides_how_grave_a_text_is(tmp_path: Path, named: str, found:
     assert {each.severity.value for each in lint_file(tmp_path / "run.sh").findings} == {found}
 
 
+@pytest.mark.parametrize(("script", "severity"), [("import torch", "info"), ("import sys\nsys.argv", "warning")])
+def test_an_image_drops_arguments_that_its_script_may_read(tmp_path: Path, script: str, severity: str) -> None:
+    """Nothing is lost of what nobody reads; the list of words that is advised starts with what sets a variable."""
+    (tmp_path / "train.py").write_text(script)
+    (tmp_path / "Dockerfile").write_text("FROM x\nENTRYPOINT A=1 python train.py\n")
+    _forget()
+    found = {each.name: each for each in lint_file(tmp_path / "Dockerfile").findings}
+    assert found["entrypoint-eats-arguments"].severity.value == severity
+    fix = found["shell-hides-signals"].diagnostic.fix
+    assert fix.startswith('write ENTRYPOINT ["env", "A=1", "python", "train.py"]')
+
+
+@pytest.mark.parametrize(
+    ("words", "severities"),
+    [
+        ("train.py", ["error"]),
+        ("train.py --config base.json", ["error"]),
+        ("train.py --config=none.json", []),
+        ("train.py --config missing.json", ["info"]),
+        ("train.py --config $C", ["info"]),
+        ("place.py none.json", []),
+        ("place.py base.json", ["error"]),
+        ("place.py --deepspeed base.json", ["info"]),
+    ],
+)
+def test_a_command_names_its_scripts_configuration(tmp_path: Path, words: str, severities: list[str]) -> None:
+    """What it names counts, and not the script's default; one that isn't there may say anything."""
+    (tmp_path / "base.json").write_text('{"workers": 8}')
+    (tmp_path / "none.json").write_text('{"workers": 0}')
+    lines = (
+        "import argparse, json, torch",
+        "p = argparse.ArgumentParser()",
+        "p.add_argument('--config', default='base.json')",
+        "c = json.load(open(p.parse_args().config))",
+        "for x in torch.utils.data.DataLoader(d, batch_size=64, num_workers=c['workers']):",
+        "    loss.backward()",
+    )
+    (tmp_path / "train.py").write_text("\n".join(lines))
+    (tmp_path / "place.py").write_text("\n".join(lines).replace("'--config', default='base.json'", "'config'"))
+    (tmp_path / "run.sh").write_text(f"docker run --gpus all t:1 python {words} --epochs 3\n")
+    _forget()
+    found = [each.severity.value for each in lint_file(tmp_path / "run.sh").findings if each.diagnostic.code == "TL301"]
+    assert found == severities
+
+
 @pytest.mark.parametrize(
     ("command", "script", "found"),
     [

@@ -159,6 +159,23 @@ def test_a_broken_text_is_one_finding_with_a_place(text: str, name: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("kind", "text", "line"),
+    [
+        ("kubernetes", "kind: Pod\n<<<<<<< HEAD\nspec: {}\n=======\nspec: {a: b}\n>>>>>>> main\n", 2),
+        ("training-script", "import torch\n\n<<<<<<< HEAD\na = 1\n=======\na = 2\n>>>>>>> main\n", 3),
+    ],
+)
+def test_a_merge_that_was_left_is_named(kind: str, text: str, line: int) -> None:
+    """No reader takes it, whatever its version; without the marks it is not ours to judge."""
+    (found,) = linted(text, kind).findings
+    assert "both sides of a merge" in found.diagnostic.message
+    assert found.diagnostic.span is not None
+    assert (found.severity.value, found.diagnostic.span.line) == ("error", line)
+    (other,) = linted("import torch\na = 1 +\n>>>>>>> main\n", "training-script").findings
+    assert other.severity.value == "info"
+
+
+@pytest.mark.parametrize(
     ("value", "severity"),
     [("%NAMESPACE%", "info"), ("{gigabytes}Gi", "info"), ("${GIGABYTES}: Gi", "error"), ("'a' b", "error")],
 )

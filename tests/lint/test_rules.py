@@ -293,6 +293,7 @@ def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: s
         ("shell", RUN + "-m 4g --shm-size=5g t:1 python train.py --num-workers 4", "error"),
         ("compose", rule_cases.DEVICES % ZERO, "info"),
         ("compose", (rule_cases.DEVICES % ZERO).replace("shm", "command: python train.py, shm"), "warning"),
+        ("shell", RUN + "--ipc=host --shm-size=1g -p 80:80 vllm/vllm-openai:v1", "info"),
     ],
 )
 def test_what_may_be_meant_is_less_grave(kind: str, text: str, severity: str) -> None:
