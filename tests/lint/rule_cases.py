@@ -82,6 +82,8 @@ CASES: list[tuple[str, str, str, int]] = [
     ("gpu-not-requested", "shell", BATCH + "srun apptainer exec --nv a.sif python train.py\n", 0),
     ("gpu-not-requested", "shell", BATCH + "srun apptainer exec a.sif python prepare.py\n", 0),
     ("shm-size-below-workers", "shell", RUN + "--shm-size=256m t torchrun --nproc-per-node 4 train.py --workers 9", 1),
+    ("flag-with-underscores", "shell", RUN + "-rm -shm-size=1g -gpus all t:1 -name a", 3),
+    ("flag-with-underscores", "shell", RUN + "-it -m 1g -p80:80 -eA=1 t:1 -name a", 0),
     ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT "python train.py --data /d"\n', 1),
     ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT python "train.py --data /d"\n', 0),
     ("dollar-without-shell", "dockerfile", 'FROM x\nENV LR=1\nCMD ["python", "train.py", "--lr", "$LR"]\n', 1),

@@ -211,10 +211,10 @@ def flag_with_underscores(file: SourceText) -> Iterator[Problem]:
         run = next((index for index, span in enumerate(spans) if span in lines), None)
         for word in command[run + 1 :] if run is not None else ():
             name = word.text.partition("=")[0]
-            right = name[2:].replace("_", "-")
+            right = name.lstrip("-").replace("_", "-")
             workload = lines[spans[run or 0]]
-            # In rest it stands before the image.
-            if word.known and name.startswith("-") and "_" in name and right in FLAGS and name in workload.rest:
+            wrong = name.startswith("-") and ("_" in name or not name.startswith("--")) and right in FLAGS
+            if word.known and wrong and not {name, f"--{word.text}"}.isdisjoint(workload.rest):  # before the image
                 yield _misspelled(file, word, name, right)._replace(about=workload.place)
 
 
@@ -224,7 +224,9 @@ def _misspelled(file: SourceText, word: SourceWord, name: str, right: str) -> Pr
     return Problem(
         f"docker run has no flag {name}",
         f"write --{right}",
-        f"docker stops with `unknown flag: {name}`, exit 125; underscores are Compose's",
+        f"docker stops with `unknown flag: {name}`, exit 125; underscores are Compose's"
+        if name.startswith("--")
+        else f"docker reads the letters of {name} as flags of their own, and stops with exit 125",
         span=span,
         edits=(Edit(span, f"--{right}"),),
         safe=file.text.startswith(name, start),
