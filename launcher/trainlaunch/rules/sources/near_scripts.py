@@ -38,6 +38,8 @@ _OF_TOKENS = frozenset({  # what a script of text imports that brings no samples
     *("lightning", "pytorch_lightning", "metaflow", "rich", "click", "typer", "fire", "absl", "omegaconf", "hydra"),
     *("dotenv", "loguru", "minio", "prometheus_client"),
 })  # fmt: skip
+_SMALL_SAMPLES = frozenset({"torchaudio", "librosa", "soundfile", "jiwer", "sklearn", "torchtext"})  # beside text
+_BULKY = re.compile(r"torchvision|\b(?:PIL|cv2|timm|kornia|mm(?:det|seg|cv))\b|[Ii]mage|[Vv]ideo|[Vv]olume|[Vv]oxel")
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
 _YOLO_TRAINS = re.compile(r"^[^#\n]{0,200}\.train\([^)]{0,400}\b(?:data|epochs)\s*=", re.MULTILINE)
@@ -79,7 +81,8 @@ class NearScript(NamedTuple):
     `ranks` share more than small batches; `tiny` are its samples, `small` its batches; `other` is another framework
     alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest workers
     where there is no GPU. `hears` says that it does something at a signal, `by_yolo` that Ultralytics makes its
-    loaders, and `reads_arguments` that it or a module may look at its command's words.
+    loaders, `reads_arguments` that it or a module may look at its command's words, and `bulky` that a sample may be a
+    picture, a film or a volume.
     """
 
     trains: bool
@@ -94,6 +97,7 @@ class NearScript(NamedTuple):
     hears: bool = False
     by_yolo: bool = False
     reads_arguments: bool = True
+    bulky: bool = True
 
 
 def together(scripts: list[NearScript]) -> NearScript | None:
@@ -209,7 +213,8 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
     # Examples join a group of one rank a container.
     starts = _SPAWNS.search(text) or (_JOINS.search(text) and _STARTS.search(text))
     ranks = starts is not None if tiny else shown.ranks
-    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), ranks=ranks, tiny=tiny)
+    bulky = bool(unread - _SMALL_SAMPLES) or _BULKY.search(text) is not None
+    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), ranks=ranks, tiny=tiny, bulky=bulky)
     if not loaders and _OF_YOLO.search(text) and _YOLO_TRAINS.search(text):
         return _by_yolo(shown, text)
     return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
