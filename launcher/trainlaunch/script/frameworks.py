@@ -31,6 +31,12 @@ _MEDIA = re.compile(  # whose samples are images, sound or arrays
     r"|(?:diffusers|webdataset|open_clip)(?:\.[\w.]+)?"
 )
 
+_LARGE = re.compile(
+    r"(?:PIL|cv2|torchvision|torchaudio|librosa|soundfile|decord|imageio|skimage|monai|timm|albumentations|kornia|nibabel|SimpleITK|torchio|pydicom|tifffile"
+    r"|rasterio|mmdet|mmseg|mmcv|mmengine|detectron2|ultralytics|diffusers|open_clip|nnunet\w*|open3d)(?:\.[\w.]+)?"
+    r"|transformers\.(?:\w+\.)*\w*(?:CLIP|Vision|ViT|Image|Detr)\w*"
+)
+
 
 class Calls(NamedTuple):
     """Every call of a program with its whole name."""
@@ -149,6 +155,11 @@ def loads_tokens(sources: Iterable[PythonSource]) -> bool:
     """Return whether files import a tokenizer, and nothing that reads images or sound."""
     names = {name for source in sources for name in source.imports.values()}
     return any(map(_TOKENS.fullmatch, names)) and not any(map(_MEDIA.fullmatch, names))
+
+
+def loads_media(sources: Iterable[PythonSource]) -> bool:
+    """Return whether files import what reads pictures, sound or volumes, of which a sample is large."""
+    return any(_LARGE.fullmatch(name) for source in sources for name in source.imports.values())
 
 
 def names_cuda(program: Program) -> str:

@@ -11,7 +11,7 @@ from trainlaunch.errors import UsageError
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.script.callees import Site
 from trainlaunch.script.config_files import Config, given_files, hydra_config, named_files, texts_of_files
-from trainlaunch.script.frameworks import hugging_face, loads_tokens, look_ahead, names_cuda
+from trainlaunch.script.frameworks import hugging_face, loads_media, loads_tokens, look_ahead, names_cuda
 from trainlaunch.script.loader_calls import calls_of, loaders_of
 from trainlaunch.script.options import options_of
 from trainlaunch.script.owner_calls import object_store, shm_owners_of
@@ -53,11 +53,12 @@ def known_facts(path: Path) -> ScriptFacts | None:
 class Loading(NamedTuple):
     """The loaders of a script, and whether all that it reads is text, of which a batch is some kilobytes of tokens.
 
-    `read` are the names of its modules that were read for that.
+    `of_media` says that it reads pictures, sound or volumes; `read` are the names of its modules that were read.
     """
 
     loaders: tuple[Loader, ...] = ()
     of_tokens: bool = False
+    of_media: bool = False
     read: frozenset[str] = frozenset()
 
 
@@ -69,7 +70,7 @@ def loading_at(path: Path, words: Sequence[str] = ()) -> Loading:
     try:
         sources, hydra = _sources(path)
         read = frozenset(PurePath(each.name).stem for each in sources[1:])
-        return Loading(_loaders(path, sources, hydra, words), loads_tokens(sources), read)
+        return Loading(_loaders(path, sources, hydra, words), loads_tokens(sources), loads_media(sources), read)
     except Exception:
         return Loading()
 
@@ -78,7 +79,7 @@ def loading_in(text: str) -> Loading:
     """Return what a script loads of which only the text is there; nothing where it can't be read."""
     try:
         sources = (parse(text, "script"),)
-        return Loading(_loaders(None, sources, None), loads_tokens(sources))
+        return Loading(_loaders(None, sources, None), loads_tokens(sources), loads_media(sources))
     except Exception:
         return Loading()
 

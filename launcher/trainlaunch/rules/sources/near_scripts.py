@@ -38,8 +38,17 @@ _OF_TOKENS = frozenset({  # what a script of text imports that brings no samples
     *("lightning", "pytorch_lightning", "metaflow", "rich", "click", "typer", "fire", "absl", "omegaconf", "hydra"),
     *("dotenv", "loguru", "minio", "prometheus_client"),
 })  # fmt: skip
-_SMALL_SAMPLES = frozenset({"torchaudio", "librosa", "soundfile", "jiwer", "sklearn", "torchtext"})  # beside text
-_BULKY = re.compile(r"torchvision|\b(?:PIL|cv2|timm|kornia|mm(?:det|seg|cv))\b|[Ii]mage|[Vv]ideo|[Vv]olume|[Vv]oxel")
+# What reads rows, graphs and molecules, of which a sample has some kilobytes.
+_OF_ROWS = frozenset({
+    *("pandas", "csv", "sklearn", "polars", "pyarrow", "torch_geometric", "dgl", "networkx", "rdkit", "Bio", "h5py"),
+    *("gym", "gymnasium", "yfinance", "statsmodels", "xgboost", "lightgbm", "jiwer"),
+})  # fmt: skip
+_ROWS = re.compile(rf"^[ \t]*(?:import|from) (?:{'|'.join(sorted(_OF_ROWS - {'h5py'}))})\b", re.MULTILINE)
+# What says in a script's text that a sample is a picture, a film or a volume.
+_BULKY = re.compile(
+    r"ImageFolder|ImageNet|\bCOCO\b|pixel_values|\b(?:img|image|crop|input)_?size\b|Resize|(?:Center|Random)Crop|[Vv]oxel|[Vv]olumes?\b|[Vv]ideo"
+    r"|\b3, ?\d{2,4}, ?\d{2,4}\b"
+)
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
 _YOLO_TRAINS = re.compile(r"^[^#\n]{0,200}\.train\([^)]{0,400}\b(?:data|epochs)\s*=", re.MULTILINE)
@@ -81,8 +90,8 @@ class NearScript(NamedTuple):
     `ranks` share more than small batches; `tiny` are its samples, `small` its batches; `other` is another framework
     alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest workers
     where there is no GPU. `hears` says that it does something at a signal, `by_yolo` that Ultralytics makes its
-    loaders, `reads_arguments` that it or a module may look at its command's words, and `bulky` that a sample may be a
-    picture, a film or a volume.
+    loaders, `reads_arguments` that it or a module may look at its command's words, and `bulky` that a sample is a
+    picture, a sound or a volume, None where nothing says that or a row of a table.
     """
 
     trains: bool
@@ -97,23 +106,25 @@ class NearScript(NamedTuple):
     hears: bool = False
     by_yolo: bool = False
     reads_arguments: bool = True
-    bulky: bool = True
+    bulky: bool | None = None
 
 
 def together(scripts: list[NearScript]) -> NearScript | None:
     """Return what several scripts of one container show, None of none."""
     numbers = [each.workers for each in scripts]
+    loading = [each for each in scripts if each.workers != 0]
     most = max(filter(None, numbers), default=None if None in numbers else 0)  # a 0 says nothing of another script
     shown = NearScript(
         any(each.trains for each in scripts),
         any(each.serves for each in scripts),
         most,
         any(each.ranks for each in scripts),
-        all(each.tiny for each in scripts),
-        all(each.small for each in scripts),
+        all(each.tiny for each in loading),
+        all(each.small for each in loading),
         all(each.other for each in scripts),
         on_cpu=max((each.on_cpu for each in scripts), default=0),
         hears=any(each.hears for each in scripts),
+        bulky=max((each.bulky for each in loading), key=[False, None, True].index, default=None),
     )
     return shown if scripts else None
 
@@ -201,7 +212,7 @@ def shown_whole(text: str) -> NearScript:
 
 def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozenset()) -> NearScript:
     """Return what a script shows, with the modules `beside` it: without other imports and loaders it has no workers."""
-    loaders, of_tokens, read = loading
+    loaders, of_tokens, of_media, read = loading
     given = {each.settings["num_workers"].text for each in loaders}
     spread = [number for each in given if each.startswith("**") for number in _spread(each[2:], text)]
     shown = shown_by(text)
@@ -213,7 +224,8 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
     # Examples join a group of one rank a container.
     starts = _SPAWNS.search(text) or (_JOINS.search(text) and _STARTS.search(text))
     ranks = starts is not None if tiny else shown.ranks
-    bulky = bool(unread - _SMALL_SAMPLES) or _BULKY.search(text) is not None
+    of_rows = not unread - _OF_ROWS and bool(_ROWS.search(text))
+    bulky = True if of_media or _BULKY.search(text) else False if of_rows else None
     shown = shown._replace(loaders=loaders, workers=max(spread, default=None), ranks=ranks, tiny=tiny, bulky=bulky)
     if not loaders and _OF_YOLO.search(text) and _YOLO_TRAINS.search(text):
         return _by_yolo(shown, text)
@@ -224,7 +236,7 @@ def _by_yolo(shown: NearScript, text: str) -> NearScript:
     """Return what a script shows that trains with Ultralytics: its workers, where its own text sets them or nothing."""
     given = _YOLO_WORKERS.findall(text)
     known = [int(each) for each in given if each.isdecimal()]
-    shown = shown._replace(trains=True, by_yolo=True)
+    shown = shown._replace(trains=True, by_yolo=True, bulky=True)
     if len(known) < len(given) or (not given and ("**" in text or "cfg" in text)) or _YOLO_ON_CPU.search(text):
         return shown
     workers = max(known, default=YOLO_WORKERS)

@@ -150,7 +150,7 @@ def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) ->
         return NearScript(trains=False, serves=False, workers=0)
     told = any(each.startswith(("workers=", "cfg=")) for each in argv)
     if program(argv).name == YOLO and is_training(argv) and not told:
-        return NearScript(trains=False, serves=False, workers=YOLO_WORKERS)
+        return NearScript(trains=False, serves=False, workers=YOLO_WORKERS, bulky=True)
     text = carried.get(posixpath.basename(script)) if script else None
     if text is not None:
         return shown_whole(text)

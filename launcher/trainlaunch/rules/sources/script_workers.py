@@ -17,6 +17,7 @@ _ON_GPU = re.compile(r"(\d{1,3}) if .*(?:cuda|gpu)")
 _WORDS = re.compile(r"\$(?:@|\*|\w+|\{[^{}]*\})")  # which a shell replaces by as many as there are
 _VALUE_NEXT = re.compile(r"-[^=]*")  # an option, which takes the next word
 MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
+MOST_BULKY = 8  # of pictures at 1024 by 768 these are 75 MB
 MOST_SLIGHT = 16  # of half a minute's log-mels, as Whisper takes them, these are 15 MB
 MOST_TINY = 2000  # of images of 32 by 32, or of 512 tokens with their mask and labels, these are 24 MB
 
@@ -39,7 +40,8 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
     if math.inf in every:
         samples = max(samples, 2 * most * (stated_batch([tuple(argv)]) or 0))
     few = math.inf not in every and samples <= MOST_SAMPLES
-    tiny = (script.tiny and samples <= MOST_TINY) or (few and samples <= MOST_SLIGHT and not script.bulky)
+    slight = few and samples <= (MOST_BULKY if script.bulky else MOST_SLIGHT)
+    tiny = slight or (script.tiny and samples <= MOST_TINY)
     return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=script.tiny or few)
 
 

@@ -72,13 +72,16 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     by_torch = Severity.ERROR if torch else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
     launched = script.ranks or any(program(each).launched for each in container.argvs)
+    among_ranks = gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container)
     if (workers or (shown and shown > 1 and gpus)) and not (gpus and script.tiny and launched and count != 1):
-        return _of_workers(container, script, workers, shown or 0)
+        found = _of_workers(container, script, workers, shown or 0)
+        if found[0] is Severity.ERROR or not among_ranks:
+            return found
     if object_of(container) in beside.sized_objects and gpus:
         return by_torch, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
         return by_torch, "a training command, and a size is given to `docker build` alone"
-    if gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container):
+    if among_ranks:
         return by_torch, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
     alone = count == 1 or (count is None and ranks == 1 and not launched)
     quiet = _without_nccl_shm(container) and not shown
@@ -109,6 +112,8 @@ def _of_workers(
     if workers == 1 and not has_gpu(container.workload):
         return Severity.INFO, found
     few = workers == 1 or (script.small and not workers) or _are_few(container, workers or shown)
+    if script.bulky is False:
+        return Severity.INFO, f"{found}, if their batches are large"
     return Severity.WARNING if few else Severity.ERROR, found
 
 
