@@ -47,7 +47,7 @@ _ROWS = re.compile(rf"^[ \t]*(?:import|from) (?:{'|'.join(sorted(_OF_ROWS - {'h5
 # What says in a script's text that a sample is a picture, a film or a volume.
 _BULKY = re.compile(
     r"ImageFolder|ImageNet|\bCOCO\b|pixel_values|\b(?:img|image|crop|input)_?size\b|Resize|(?:Center|Random)Crop|[Vv]oxel|[Vv]olumes?\b|[Vv]ideo"
-    r"|\b3, ?\d{2,4}, ?\d{2,4}\b"
+    r"|\b3, ?\d{2,4}, ?\d{2,4}\b|(?<![a-z])(?:[Vv]ision|[Ll]lava|[Mm]ulti_?[Mm]odal)"
 )
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
@@ -91,7 +91,7 @@ class NearScript(NamedTuple):
     alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest workers
     where there is no GPU. `hears` says that it does something at a signal, `by_yolo` that Ultralytics makes its
     loaders, `reads_arguments` that it or a module may look at its command's words, and `bulky` that a sample is a
-    picture, a sound or a volume, None where nothing says that or a row of a table.
+    picture, a sound or a volume, None where nothing says that or a text or row.
     """
 
     trains: bool
@@ -224,8 +224,8 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
     # Examples join a group of one rank a container.
     starts = _SPAWNS.search(text) or (_JOINS.search(text) and _STARTS.search(text))
     ranks = starts is not None if tiny else shown.ranks
-    of_rows = not unread - _OF_ROWS and bool(_ROWS.search(text))
-    bulky = True if of_media or _BULKY.search(text) else False if of_rows else None
+    slight = of_tokens or (not unread - _OF_ROWS and _ROWS.search(text) is not None)
+    bulky = True if of_media or _BULKY.search(text) else False if slight else None
     shown = shown._replace(loaders=loaders, workers=max(spread, default=None), ranks=ranks, tiny=tiny, bulky=bulky)
     if not loaders and _OF_YOLO.search(text) and _YOLO_TRAINS.search(text):
         return _by_yolo(shown, text)
