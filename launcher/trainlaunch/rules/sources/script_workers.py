@@ -42,7 +42,8 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
     few = math.inf not in every and samples <= MOST_SAMPLES
     slight = few and samples <= (MOST_BULKY if script.bulky else MOST_SLIGHT)
     tiny = slight or (script.tiny and samples <= MOST_TINY)
-    return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=script.tiny or few)
+    rarely = found.count(0) > sum(1 for each in found if each)  # which of several loaders a run takes nobody can say
+    return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=script.tiny or few or rarely)
 
 
 def _is_on_gpu(loader: Loader) -> bool:
