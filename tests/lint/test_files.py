@@ -357,6 +357,19 @@ def test_a_script_decides_how_grave_a_text_is(tmp_path: Path, named: str, found:
     assert {each.severity.value for each in lint_file(tmp_path / "run.sh").findings} == {found}
 
 
+def test_the_hosts_cpus_matter_where_containers_are_in_sight(tmp_path: Path) -> None:
+    """Outside of one they are all there."""
+    found = []
+    for name in ("plain", "docker"):
+        (tmp_path / name / ".git" / "refs").mkdir(parents=True)
+        (tmp_path / name / "src").mkdir()
+        (tmp_path / name / f"{name}.txt").touch()
+        script = tmp_path / name / "src" / "train.py"
+        script.write_text("import os, torch\nx = DataLoader(d, num_workers=os.cpu_count())\n")
+        found += [each.severity.value for each in lint_file(script).findings]
+    assert found == ["info", "warning"]
+
+
 @pytest.mark.parametrize(("script", "severity"), [("import torch", "info"), ("import sys\nsys.argv", "warning")])
 def test_an_image_drops_arguments_that_its_script_may_read(tmp_path: Path, script: str, severity: str) -> None:
     """Nothing is lost of what nobody reads; the list of words that is advised starts with what sets a variable."""

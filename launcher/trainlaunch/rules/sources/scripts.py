@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
+import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from trainlaunch.diagnostics import Span
+from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.source_text import SourceText
 
 # What is wrong and how it is mended in the same words where a running script shows it.
@@ -15,6 +20,11 @@ CUDA_FIX = "return tensors of the CPU, and move each batch in the training loop"
 CUDA_WHY = "CUDA can't be used in a forked process whose parent has used it"
 PICKLE_FIX = "write a function of the module"
 PICKLE_WHY = "spawn and forkserver pickle the data set and the functions for each worker"
+_OF_CONTAINERS = re.compile(
+    r"^(?:docker.*|.*\.dockerfile|containerfile.*|(?:.*[-_.])?compose.*\.ya?ml|k8s|kubernetes|helm|charts?|\.devcontainer"
+    r"|.*\.(?:sif|def))$",
+    re.IGNORECASE,
+)
 _PICKLING = frozenset({"spawn", "forkserver"})
 
 
@@ -39,6 +49,21 @@ def has_workers(tree: ast.AST | None) -> bool:
 def is_used(file: SourceText, name: str) -> bool:
     """Return whether a module makes what a class of its own is called, so that its own loaders have it."""
     return file.text.count(f"{name}(") > 1
+
+
+def may_run_in_container(file: SourceText) -> bool:
+    """Return whether something in the folders around a script, up to its repository's, is for containers."""
+    path = Path(file.source.span(0, 0).file).absolute()
+    root = ITS_OWN.root(path)
+    return any(_holds_container_texts(each) for each in path.parents if each.is_relative_to(root))
+
+
+@functools.lru_cache(maxsize=256)
+def _holds_container_texts(folder: Path) -> bool:
+    try:
+        return any(_OF_CONTAINERS.match(each.name) for each in os.scandir(folder))
+    except OSError:
+        return False
 
 
 def pickles(call: ast.Call) -> str:

@@ -23,6 +23,7 @@ from trainlaunch.rules.sources.scripts import (
     is_guarded,
     is_used,
     loaders,
+    may_run_in_container,
     method,
     name_of,
     pickles,
@@ -210,4 +211,5 @@ def workers_of_host(file: SourceText) -> Iterator[Problem]:
                 'write the number of its CPUs, or int(os.environ["TRAINLAUNCH_NUM_WORKERS"])',
                 "cpu_count() knows no quota of a container; each worker costs memory and /dev/shm",
                 span=span_of(file, value),
+                severity=None if may_run_in_container(file) else Severity.INFO,
             )
