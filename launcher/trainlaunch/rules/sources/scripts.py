@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,9 +60,10 @@ def may_run_in_container(file: SourceText) -> bool:
 @functools.lru_cache(maxsize=256)
 def _holds_container_texts(folder: Path) -> bool:
     try:
-        return any(_OF_CONTAINERS.match(each.name) for each in os.scandir(folder))
+        names = [each.name for each in folder.iterdir()]
     except OSError:
         return False
+    return any(map(_OF_CONTAINERS.match, names))
 
 
 def pickles(call: ast.Call) -> str:
