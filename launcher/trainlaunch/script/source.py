@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import warnings
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from pathlib import Path
 
 from trainlaunch.repository.regular_files import read_regular
@@ -27,27 +27,27 @@ class PythonSource:
         self.name = name
         self.tree = tree
 
-    @cached_property
+    @functools.cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node, in the order of the text as far as statements go."""
         return tuple(_in_order(self.tree))
 
-    @cached_property
+    @functools.cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
         """The node around each node."""
         return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
 
-    @cached_property
+    @functools.cached_property
     def calls(self) -> tuple[tuple[ast.Call, str], ...]:
         """Every call with the whole name of what it calls."""
         return tuple((node, self.dotted(node.func)) for node in self.nodes if isinstance(node, ast.Call))
 
-    @cached_property
+    @functools.cached_property
     def functions(self) -> tuple[Function, ...]:
         """Every function and method."""
         return tuple(each for each in self.nodes if isinstance(each, Function))
 
-    @cached_property
+    @functools.cached_property
     def returned(self) -> dict[Function | None, list[ast.expr | None]]:
         """What each function returns, by its statements."""
         found: dict[Function | None, list[ast.expr | None]] = {}
@@ -56,7 +56,7 @@ class PythonSource:
                 found.setdefault(self.function(each), []).append(each.value)
         return found
 
-    @cached_property
+    @functools.cached_property
     def imports(self) -> dict[str, str]:
         """The whole name behind each imported one: `F` → `torch.nn.functional`."""
         found: dict[str, str] = {}
@@ -128,14 +128,23 @@ def imported(path: Path, first: PythonSource, named: Iterable[str] = ()) -> tupl
             module = next(_files(_roots(path, importer), name.lstrip(".")), None)
             if module is None or module.resolve() in found or not ITS_OWN.holds(module, module):
                 continue
-            try:
-                text = read_regular(module, MAX_BYTES).decode()
-                read = parse(text, Path(os.path.relpath(module, path.parent)).as_posix())
-            except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
-            found[module.resolve()] = read
-            waiting.append((module, read))
+            read = _module(module, Path(os.path.relpath(module, path.parent)).as_posix())
+            if read is not None:
+                found[module.resolve()] = read
+                waiting.append((module, read))
     return tuple(found.values())
+
+
+def _module(path: Path, name: str) -> PythonSource | None:
+    try:
+        return _parsed(path, name, path.stat().st_mtime_ns)
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+@functools.lru_cache(maxsize=64)  # of which many scripts of a repository share some
+def _parsed(path: Path, name: str, _changed: int) -> PythonSource:
+    return parse(read_regular(path, MAX_BYTES).decode(), name)
 
 
 def _roots(script: Path, importer: Path) -> Iterator[Path]:
