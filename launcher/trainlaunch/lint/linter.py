@@ -17,6 +17,7 @@ from typing import NamedTuple
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.lint.allowed import allowed
+from trainlaunch.lint.container_processes import with_processes
 from trainlaunch.lint.document_kinds import JOB_FILE
 from trainlaunch.lint.edits import chosen
 from trainlaunch.lint.file_kinds import (
@@ -90,7 +91,7 @@ def lint_text(
 
 def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> Iterator[TextFinding]:
     """Yield what is to be said of a file, each as severe as the policy makes it."""
-    found = findings_of(file, groups)
+    found = findings_of(with_processes(file), groups)
     if policy is None:
         yield from found
         return

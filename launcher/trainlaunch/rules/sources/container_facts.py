@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Span
-from trainlaunch.formats.workload import Unknown, Workload, stated
+from trainlaunch.formats.workload import Known, Unknown, Value, Workload, stated
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at
@@ -13,6 +15,7 @@ from trainlaunch.units import GIB, MIB, docker_size, format_size
 
 _TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
 _DEVICE = re.compile(r"(?:(?:nvidia|amd)\.com/gpu=|/dev/nvidia)([0-9]+|all)")
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
 _SUGGESTED = 2 * GIB
 _PER_WORKER = 512 * MIB
 
@@ -53,6 +56,25 @@ def command_span(workload: Workload) -> Span:
     return next((each.span for each in places if each is not None), workload.span)
 
 
+def env_of(container: SourceContainer) -> dict[str, Value[str]]:
+    """Return the variables that a container's commands get: its image's, its own, and those that a shell exports."""
+    built = container.built.env if container.built is not None else {}
+    return {**built, **container.workload.env, **dict(_exported(container))}
+
+
+def _exported(container: SourceContainer) -> Iterator[tuple[str, Value[str]]]:
+    for argv in container.argvs:
+        declared = argv[:1] == ("export",)
+        assigned = [*itertools.takewhile(_ASSIGNED.match, argv[declared:])]
+        for each in argv[1:] if declared else assigned if len(assigned) < len(argv) else ():
+            name, joined, value = each.partition("=")
+            known = joined and "$" not in value and "`" not in value
+            yield (
+                name,
+                Known(value, value, container.workload.span) if known else Unknown(value, container.workload.span),
+            )
+
+
 def is_privileged(workload: Workload) -> bool:
     """Return whether a container has all capabilities."""
     keys = ("--privileged", "service.privileged", "container.securityContext.privileged")
@@ -70,10 +92,16 @@ def _items(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def is_torch_image(workload: Workload) -> bool:
-    """Return whether an image's name says PyTorch."""
-    image = stated(workload.image)
-    return image is not None and _TORCH.search(image.partition("@")[0].lower()) is not None
+def images_of(container: SourceContainer) -> Iterator[str]:
+    """Yield the name of a container's image, and that of the one which it is built from, without their digests."""
+    for each in (stated(container.workload.image), container.built.base if container.built else ""):
+        if each:
+            yield each.partition("@")[0].lower()
+
+
+def is_torch_image(container: SourceContainer) -> bool:
+    """Return whether an image's name says PyTorch, or that of the one which it is built from."""
+    return any(map(_TORCH.search, images_of(container)))
 
 
 def is_fragment(written: SourceContainer) -> bool:

@@ -1,17 +1,25 @@
-"""Instructions of a Dockerfile: the stages that they make, and what one has a shell run."""
+"""Instructions of a Dockerfile: the stages that they make, what one has a shell run, and who gets a command."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.rules.sources.source_text import Instruction, SourceText
-from trainlaunch.rules.sources.training_commands import shell_text
+from trainlaunch.repository.regular_files import read_regular
+from trainlaunch.rules.sources.near_scripts import near_file
+from trainlaunch.rules.sources.programs import Argv, program
+from trainlaunch.rules.sources.source_text import Instruction, SourceContainer, SourceText, context_of
+from trainlaunch.rules.sources.training_commands import SHELLS, shell_text
+from trainlaunch.units import MIB
 
 _NO_ENTRYPOINT = re.compile(
     r"(?:docker\.io/)?(?:library/)?(?:python|ubuntu|debian|nvidia\/cuda|pytorch/pytorch|continuumio/\w+)(?:[:@]|$)"
 )
+
+_PYTHON = re.compile(r"python[\d.]*")
+_HANDS_ON = re.compile(r"\bargv\b|REMAINDER|subprocess|Popen|\bexec|\bos\.(?:system|spawn)|runpy")
 
 
 def stages(file: SourceText) -> Iterator[list[Instruction]]:
@@ -36,3 +44,29 @@ def without_entrypoint(image: str) -> Severity:
 def instruction_text(each: Instruction) -> str | None:
     """Return what an instruction has a shell run; None where it runs a program itself."""
     return shell_text(tuple(word.text for word in each.words)) if each.exec_form else each.value
+
+
+def script_given_command(container: SourceContainer) -> str:
+    """Return the script of the image's ENTRYPOINT that gets a whole command as its arguments; empty for none.
+
+    Only where it lies there, and starts no other program.
+    """
+    image, own = container.built, container.argv
+    if image is None or container.workload.entrypoint is not None or not is_command(own):
+        return ""
+    first = "".join(image.entrypoint[:1])
+    started = program(image.entrypoint)
+    if not _PYTHON.fullmatch(posixpath.basename(first)) or started.launched or not started.script.endswith(".py"):
+        return ""
+    path = near_file(container.workload.span.file, started.script, context_of(container))
+    try:
+        text = read_regular(path, MIB).decode() if path is not None else "argv"
+    except (OSError, ValueError):
+        return ""
+    return "" if _HANDS_ON.search(text) else started.script
+
+
+def is_command(argv: Argv) -> bool:
+    """Return whether words begin with a shell, a launcher, or Python and a script."""
+    name = posixpath.basename("".join(argv[:1]))
+    return name in SHELLS or name == "torchrun" or (_PYTHON.fullmatch(name) is not None and program(argv).script != "")

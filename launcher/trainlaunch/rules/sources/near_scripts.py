@@ -133,20 +133,27 @@ def together(scripts: list[NearScript]) -> NearScript | None:
 def near_script(text: str, script: str, context: str = "", words: tuple[str, ...] = ()) -> NearScript | None:
     """Return what the script shows that a command of the file `text` names; None where it isn't there.
 
-    `context` is the folder of which the image is built, as the text names it; it is looked into first. `words` are
-    those behind the script, where some may name its configuration.
+    `words` are those behind the script, where some may name its configuration.
     """
-    if text in {"-", ""} or not script.endswith(".py") or "$" in script:
+    path = near_file(text, script, context) if script.endswith(".py") else None
+    return script_at(path.resolve(), words) if path is not None else None
+
+
+def near_file(text: str, name: str, context: str = "") -> Path | None:
+    """Return the file that a command of the file `text` names; None where it isn't there.
+
+    `context` is the folder of which the image is built, as the text names it; it is looked into first.
+    """
+    if text in {"-", ""} or "$" in name:
         return None
-    parts = [each for each in PurePosixPath(script).parts if each not in {"/", ".", ".."}]
+    parts = [each for each in PurePosixPath(name).parts if each not in {"/", ".", ".."}]
     endings = [Path(*parts[index:]) for index in range(len(parts))][-_ENDINGS:]
     built = [Path(text).parent / context] if context and "$" not in context else []
     for folders in (*([each] for each in built), *_around(Path(text))):
-        found = [next((each / end for end in endings if _is_file(each / end)), None) for each in folders]
-        scripts = [each for each in found if each is not None]
-        if scripts:  # of several in neighbouring folders nobody can say which one it is
-            alone = len(scripts) == 1 and ITS_OWN.holds(scripts[0], Path(text))
-            return script_at(scripts[0].resolve(), words) if alone else None
+        places = (next((each / end for end in endings if _is_file(each / end)), None) for each in folders)
+        found = [each for each in places if each is not None]
+        if found:  # of several in neighbouring folders nobody can say which one it is
+            return found[0] if len(found) == 1 and ITS_OWN.holds(found[0], Path(text)) else None
     return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Workload, stated
-from trainlaunch.rules.sources.container_facts import has_gpu, is_torch_image
+from trainlaunch.rules.sources.container_facts import env_of, has_gpu, images_of, is_torch_image
 from trainlaunch.rules.sources.near_scripts import (
     YOLO_WORKERS,
     NearScript,
@@ -23,7 +23,7 @@ from trainlaunch.rules.sources.near_scripts import (
 )
 from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, UNKNOWN, YOLO, Argv, program, work_of
 from trainlaunch.rules.sources.script_workers import started_by
-from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer, text_at
+from trainlaunch.rules.sources.source_text import COMPOSE, Purpose, SourceContainer, context_of
 from trainlaunch.rules.sources.training_commands import (
     is_training,
     loader_workers,
@@ -74,10 +74,11 @@ _HTTP = re.compile(r"\bcurl\b|\bwget\b|https?://|urllib|requests\.get")
 
 def purpose_of(container: SourceContainer, carried: Mapping[str, str] = {}) -> Purpose:
     """Return what a container is for, with its signs; `carried` are scripts that its text carries by name."""
+    env = env_of(container)
     started = [(_near(container, each, carried), each) for each in container.argvs]
     started.append((written_inside(container.argv), ()))
     scripts = [
-        started_by(each._replace(ranks=each.ranks and (each.trains or is_training(argv))), argv, container.workload.env)
+        started_by(each._replace(ranks=each.ranks and (each.trains or is_training(argv))), argv, env)
         for each, argv in started
         if each is not None
     ]
@@ -131,7 +132,7 @@ def workers_of(container: SourceContainer) -> int | None:
     """
     if container.purpose.verdict in {SERVING, OTHER}:
         return None
-    env = {} if container.object_kind.startswith("Ray") else container.workload.env
+    env = {} if container.object_kind.startswith("Ray") else env_of(container)
     return stated_workers(container.argvs, env)
 
 
@@ -154,10 +155,9 @@ def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) ->
     text = carried.get(posixpath.basename(script)) if script else None
     if text is not None:
         return shown_whole(text)
-    built = text_at(container.own, "build") or text_at(container.own, "build", "context") or ""
     words = argv[argv.index(script) + 1 :] if script in argv else ()
     named = words if any(each.endswith(SUFFIXES) for each in words) else ()  # else the script is read once for all
-    return near_script(container.workload.span.file, script, built, named) if script else None
+    return near_script(container.workload.span.file, script, context_of(container), named) if script else None
 
 
 def _training(
@@ -176,25 +176,25 @@ def _training(
     if container.object_kind in _TRAINING_KINDS:
         signs.append(f"the kind {container.object_kind}")
     image = _bare_name(stated(workload.image) or "")
-    if is_torch_base(workload) or _TRAINING_NAME.search(image):
+    if is_torch_base(container) or _TRAINING_NAME.search(image):
         signs.append("the image")
     if _TRAINING_NAME.search(_name_of(workload)):
         signs.append("the name")
     return signs
 
 
-def is_of_others(workload: Workload) -> bool:
+def is_of_others(container: SourceContainer) -> bool:
     """Return whether an image is of another framework, whose loaders need no /dev/shm."""
-    return _OF_OTHERS.search(_bare_name(stated(workload.image) or "")) is not None
+    return any(map(_OF_OTHERS.search, images_of(container)))
 
 
 def is_of_torch(container: SourceContainer) -> bool:
     """Return whether something beside the name of a script says that it is PyTorch that trains."""
-    if is_of_others(container.workload):
+    if is_of_others(container):
         return False
     launched = any(program(each).launched for each in container.argvs)
     known = launched or container.object_kind in _OF_TORCH or _OWN_TEXT in container.purpose.signs
-    return known or is_torch_image(container.workload)
+    return known or is_torch_image(container)
 
 
 def _name_of(workload: Workload) -> str:
@@ -214,9 +214,9 @@ _BASE = re.compile(
 )
 
 
-def is_torch_base(workload: Workload) -> bool:
+def is_torch_base(container: SourceContainer) -> bool:
     """Return whether an image is one of those that people train in: PyTorch's own, NVIDIA's, AMD's, Amazon's."""
-    return _BASE.search(_bare_name(stated(workload.image) or "")) is not None
+    return any(map(_BASE.search, images_of(container)))
 
 
 def _signs_of_serving(workload: Workload, container: SourceContainer) -> Iterator[str]:

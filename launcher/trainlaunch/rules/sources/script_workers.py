@@ -14,7 +14,7 @@ from trainlaunch.script.script_facts import KNOWN, OPTION, OVERRIDE, VARIABLE, L
 from trainlaunch.script.script_facts import Value as Setting
 
 _ON_GPU = re.compile(r"(\d{1,3}) if .*(?:cuda|gpu)")
-_WORDS = re.compile(r"\$(?:@|\*|\w+|\{[^{}]*\})")  # which a shell replaces by as many as there are
+_WORDS = re.compile(r"<?\$(?:@|\*|\w+|\{[^{}]*\})>?")  # which a shell replaces by as many as there are
 _VALUE_NEXT = re.compile(r"-[^=]*")  # an option, which takes the next word
 MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
 MOST_BULKY = 8  # of pictures at 1024 by 768 these are 75 MB

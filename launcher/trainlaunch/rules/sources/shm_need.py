@@ -8,7 +8,7 @@ from typing import NamedTuple
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.shm_owners import Surroundings, is_vllm, vllm_law
-from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_torch_image
+from trainlaunch.rules.sources.container_facts import env_of, gpu_count, has_gpu, is_torch_image
 from trainlaunch.rules.sources.near_scripts import NearScript
 from trainlaunch.rules.sources.programs import OTHER, SERVING, YOLO, hands_on_training, program
 from trainlaunch.rules.sources.purpose import (
@@ -85,24 +85,25 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         return by_torch, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
     alone = count == 1 or (count is None and ranks == 1 and not launched)
     quiet = _without_nccl_shm(container) and not shown
-    if not gpus or (alone and (shown == 0 or is_of_others(workload) or script.other)) or quiet:
+    if not gpus or (alone and (shown == 0 or is_of_others(container) or script.other)) or quiet:
         return (None, "") if gpus else _on_cpus(container, script)
     if count is not None and count > 1:
-        lone = not launched and ranks == 1 and (is_of_others(workload) or script.other)  # one process has them all
+        lone = not launched and ranks == 1 and (is_of_others(container) or script.other)  # one process has them all
         return Severity.INFO if lone else Severity.WARNING, f"training with {count} GPUs"
     commanded = script.trains or any(map(is_training, container.argvs))
     what = "a training command with GPUs" if commanded else "a pod of a training job with GPUs"
     signs = len(container.purpose.signs) if torch and commanded and container.purpose.script is None else 0
     if alone and (signs <= _LIKELY or any(_SMALL.search(program(each).script) for each in container.argvs)):
         return Severity.INFO, f"{what}, if its DataLoaders have workers"
-    return Severity.ERROR if signs > _CERTAIN and is_torch_base(workload) else Severity.WARNING, what
+    certain = signs > _CERTAIN and container.built is None  # else the program is here, and may well have no workers
+    return Severity.ERROR if certain and is_torch_base(container) else Severity.WARNING, what
 
 
 def _of_workers(
     container: SourceContainer, script: NearScript, workers: int | None, shown: int
 ) -> tuple[Severity, str]:
     """Return the same of workers that a command sets, or else of those that its script shows."""
-    if workers and hands_on_training(container.argv):
+    if workers and _is_handed_on(container):
         return _handed_on(container, workers)
     found = counted(workers or shown, "DataLoader worker")
     own = any(program(each).name == YOLO for each in container.argvs)
@@ -118,9 +119,14 @@ def _of_workers(
 
 
 def _handed_on(container: SourceContainer, workers: int) -> tuple[Severity, str]:
-    told = workers > 1 and has_gpu(container.workload) and hands_on_training(container.argv)
+    told = workers > 1 and has_gpu(container.workload) and _is_handed_on(container)
     severity = Severity.WARNING if told and not _are_few(container, workers) else Severity.INFO
     return severity, f"{counted(workers, 'DataLoader worker')}, if the program trains"
+
+
+def _is_handed_on(container: SourceContainer) -> bool:
+    """Return whether a container's words are arguments of training, for a program that nothing here tells."""
+    return container.argv in container.argvs and hands_on_training(container.argv)
 
 
 def _are_few(container: SourceContainer, workers: int) -> bool:
@@ -132,7 +138,7 @@ def _are_few(container: SourceContainer, workers: int) -> bool:
 
 def _on_cpus(container: SourceContainer, script: NearScript) -> tuple[Severity | None, str]:
     """Return the same of a container that trains without a GPU, where batches are small as often as not."""
-    if is_torch_image(container.workload) and container.object_kind.endswith("TrainingRuntime"):
+    if is_torch_image(container) and container.object_kind.endswith("TrainingRuntime"):
         return Severity.WARNING, "a PyTorch image in a runtime that trains"
     if script.on_cpu > 1:
         return Severity.INFO, f"the script's {counted(script.on_cpu, 'DataLoader worker')}, on CPUs"
@@ -149,7 +155,7 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         return _handed_on(container, workers)
     if gpus and object_of(container) in beside.sized_objects:
         return Severity.WARNING, "another pod of the same object has a size"
-    if gpus and idle and is_torch_base(workload) and not _SERVED & {*container.purpose.signs}:
+    if gpus and idle and is_torch_base(container) and not _SERVED & {*container.purpose.signs}:
         return Severity.WARNING, "a PyTorch image with GPUs"
     line = workload.span.line
     shell = bool(container.argvs) or workload.format != "docker_run" or not _KEPT_OPEN.isdisjoint(workload.rest)
@@ -159,14 +165,14 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         return found, "a shell with GPUs, and training commands follow for it"
     if count is not None and count > 1:
         told = any(each == "the image" or each.startswith("the kind ") for each in container.purpose.signs)
-        several = told and not is_of_others(workload)
+        several = told and not is_of_others(container)
         return Severity.WARNING if several else Severity.INFO, f"{count} GPUs, and NCCL puts its buffers there"
     return (Severity.INFO, LONE_GPU) if gpus else (None, "")
 
 
 def _without_nccl_shm(container: SourceContainer) -> bool:
     """Return whether a variable keeps NCCL from /dev/shm; loaders are another matter."""
-    return stated(container.workload.env.get("NCCL_SHM_DISABLE")) == "1"
+    return stated(env_of(container).get("NCCL_SHM_DISABLE")) == "1"
 
 
 def _parted(container: SourceContainer, shards: int) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections import abc
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from trainlaunch.diagnostics import Diagnostic, Edit, Severity, Span
-from trainlaunch.formats.workload import Workload
+from trainlaunch.formats.workload import Value, Workload
 from trainlaunch.rules.sources.near_scripts import NearScript
 from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
@@ -59,12 +60,26 @@ class Purpose(NamedTuple):
     script: NearScript | None = None
 
 
+class BuiltImage(NamedTuple):
+    """What the Dockerfile says of which a text builds an image: its ENTRYPOINT, its CMD, and the image that it is from.
+
+    What its last stage leaves to that image is empty. `base` has variables that only the build knows as they are
+    written, `env` those of the image. `context` is the folder of the build, seen from that of the text.
+    """
+
+    entrypoint: Argv = ()
+    command: Argv = ()
+    base: str = ""
+    context: str = ""
+    env: abc.Mapping[str, Value[str]] = {}
+
+
 class SourceContainer(NamedTuple):
     """One container of a text: `own` is its mapping, `pod` that of its pod, `object_kind` the kind around it.
 
     `argv` is its process as far as the text says, `argvs` are the commands in it. `add_shm` returns the edits that
-    set a size of /dev/shm in bytes, none where the text takes no such edit. `purpose` is weighed before any rule is
-    asked.
+    set a size of /dev/shm in bytes, none where the text takes no such edit. Before any rule is asked, `purpose` is
+    weighed, and `argvs` also have what its image (`built`, where the text builds that) and shell scripts run.
     """
 
     workload: Workload
@@ -76,6 +91,14 @@ class SourceContainer(NamedTuple):
     podman: bool = False
     argv: Argv = ()
     purpose: Purpose = Purpose("")
+    built: BuiltImage | None = None
+
+
+def context_of(container: SourceContainer) -> str:
+    """Return the folder of which a container's image is built, seen from that of its text; empty for none."""
+    if container.built is not None:
+        return container.built.context
+    return text_at(container.own, "build") or text_at(container.own, "build", "context") or ""
 
 
 class SourceText(NamedTuple):

@@ -12,7 +12,12 @@ from trainlaunch.formats.workload import Known, stated
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import command_span
-from trainlaunch.rules.sources.instructions import instruction_text, stages, without_entrypoint
+from trainlaunch.rules.sources.instructions import (
+    instruction_text,
+    script_given_command,
+    stages,
+    without_entrypoint,
+)
 from trainlaunch.rules.sources.near_scripts import near_script
 from trainlaunch.rules.sources.programs import program
 from trainlaunch.rules.sources.source_text import (
@@ -91,7 +96,7 @@ def shell_takes_one_word(container: SourceContainer) -> Iterator[Problem]:
 
 @text_rule("TL358", Severity.WARNING)
 def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
-    """An ENTRYPOINT is a shell's text that uses no arguments, and there are some."""
+    """An ENTRYPOINT is a shell's text that uses no arguments, or one script, and there is a command behind it."""
     for container in file.containers:
         yield from at_container(container, _eaten(container))
     stage = [*stages(file)][-1:] or [[]]
@@ -120,7 +125,10 @@ def _reads_arguments(file: SourceText, text: str) -> bool:
 
 
 def _eaten(container: SourceContainer) -> Iterator[Problem]:
-    """Yield a warning where a container's own entrypoint is a shell's text and its command stands behind it."""
+    """Yield a warning where an entrypoint, a container's or its image's, takes no command, and one stands behind it."""
+    script = script_given_command(container)
+    if script:
+        yield _handed_to(script, container)
     first, rest = stated(container.workload.entrypoint), container.workload.command
     text = shell_text(first or ())
     if not first or text is None or first[-1] != text or not isinstance(rest, Known) or not rest.value:
@@ -132,6 +140,17 @@ def _eaten(container: SourceContainer) -> Iterator[Problem]:
             "words behind the text of -c are its $0, $1 …, which it doesn't use",
             span=rest.span,
         )
+
+
+def _handed_to(script: str, container: SourceContainer) -> Problem:
+    """Return what is said of a whole command that the script of the image's ENTRYPOINT gets."""
+    key = "entrypoint: " if container.workload.format == COMPOSE else "--entrypoint "
+    return Problem(
+        f"the image's ENTRYPOINT runs {script}, which gets {' '.join(container.argv)[:60]} as its arguments",
+        f"write {key}{container.argv[0]} with the other words as the command, or make the ENTRYPOINT a CMD",
+        "a container's command replaces CMD alone; an ENTRYPOINT gets it as its arguments",
+        span=command_span(container.workload),
+    )
 
 
 @text_rule("TL323", Severity.WARNING)

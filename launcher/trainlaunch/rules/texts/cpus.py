@@ -9,7 +9,7 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Known, stated
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
-from trainlaunch.rules.sources.container_facts import command_span, has_gpu, is_fragment
+from trainlaunch.rules.sources.container_facts import command_span, env_of, has_gpu, is_fragment
 from trainlaunch.rules.sources.purpose import ranks_of, trains, workers_of
 from trainlaunch.rules.sources.source_text import KUBERNETES, PRACTICE, SourceContainer, at
 from trainlaunch.rules.sources.training_commands import program_of, shell_text, stated_ranks
@@ -76,9 +76,9 @@ def threads_exceed_cpus(container: SourceContainer) -> Iterator[Problem]:
 def threads_unstated(container: SourceContainer) -> Iterator[Problem]:
     """A container trains by python itself, without a GPU, under a limit of CPUs."""
     workload, millis = container.workload, _limit_millis(container)
-    if not millis or not trains(container) or has_gpu(workload) or _THREADS & {*workload.env, *workload.secrets}:
+    if not millis or not trains(container) or has_gpu(workload) or _THREADS & {*env_of(container), *workload.secrets}:
         return
-    if any(name in word for word in container.argv for name in _THREADS):
+    if any(name in word for argv in (container.argv, *container.argvs) for word in argv for name in _THREADS):
         return  # a shell's text sets it, as our own preflight does
     if any(program_of(each).startswith("python") for each in container.argvs):  # launchers of ranks set it
         yield Problem(

@@ -136,7 +136,7 @@ def _missing(file: SourceText, container: SourceContainer, reason: str) -> Probl
         workload.place,
         workload.span,
         edits=container.add_shm(size) if container.add_shm is not None and takes_edit else (),
-        safe=certainly_trains(container) or is_torch_base(workload),
+        safe=certainly_trains(container) or is_torch_base(container),
     )
 
 

@@ -1,0 +1,109 @@
+"""What a Dockerfile says of the image that is built of it: the process of its last stage, and its base image."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from trainlaunch.formats.docker.shell_lexer import Word, tokens
+from trainlaunch.formats.workload import Known, Unknown, Value
+from trainlaunch.lint.dockerfile import read_dockerfile
+from trainlaunch.lint.image_builds import Build
+from trainlaunch.repository.regular_files import read_regular
+from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.rules.sources.instructions import stages
+from trainlaunch.rules.sources.programs import Argv
+from trainlaunch.rules.sources.source_text import BuiltImage, Instruction, SourceText
+from trainlaunch.units import MIB
+
+_TEMPLATE = re.compile(r"\{\{|\{%|<%")
+_USED = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^{}$]*))?\})")
+
+
+def image_of(build: Build, text: str) -> BuiltImage | None:
+    """Return the image of a build that the file `text` has; None where its Dockerfile can't be read."""
+    image = _image_of(build) if ITS_OWN.holds(build.dockerfile, Path(text)) else None
+    return None if image is None else image._replace(context=os.path.relpath(build.context, Path(text).parent))
+
+
+@functools.lru_cache(maxsize=256)
+def _image_of(build: Build) -> BuiltImage | None:
+    try:
+        text = read_regular(build.dockerfile, MIB).decode()
+    except (OSError, ValueError):
+        return None
+    file = read_dockerfile(text, str(build.dockerfile))
+    every = [*stages(file)]
+    names = {_from(each)[1]: index for index, each in enumerate(every)} | {str(i): i for i in range(len(every))}
+    last = names.get(build.target.lower()) if build.target else len(every) - 1
+    if _TEMPLATE.search(text) or not every or last is None:
+        return None
+    given = _arguments(file, build.arguments)
+    chain = [every[last]]
+    while True:
+        base, _ = _from(chain[-1])
+        base = _USED.sub(lambda it: given.get(it[1] or it[2]) or it[3] or it[0], base)
+        index = names.get(base.lower())
+        if index is None or index >= every.index(chain[-1]) or base.isdecimal():
+            break
+        chain.append(every[index])
+    return _of_stages(file, chain, base)
+
+
+def _from(stage: list[Instruction]) -> tuple[str, str]:
+    """Return the image that a stage is from, and its own name."""
+    words = [each for each in stage[0].value.split() if not each.startswith("--")]
+    named = len(words) > 2 and words[1].upper() == "AS"
+    return words[0] if words else "", words[2].lower() if named else ""
+
+
+def _arguments(file: SourceText, given: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the arguments that FROM sees: those in front of the first one, each as the build gives it."""
+    found: dict[str, str] = {}
+    for each in file.instructions:
+        if each.name == "FROM":
+            break
+        if each.name == "ARG":
+            for word in each.value.split():
+                name, _, default = word.partition("=")
+                found[name] = default.strip("\"'")
+    return found | {name: value for name, _, value in (each.partition("=") for each in given) if name in found}
+
+
+def _of_stages(file: SourceText, chain: list[list[Instruction]], base: str) -> BuiltImage:
+    """Return what a stage, behind those that it is made from, leaves as the process of an image."""
+    entrypoint: Argv = ()
+    command: Argv = ()
+    for stage in reversed(chain):
+        own = False  # an ENTRYPOINT empties the CMD of another stage
+        for each in stage:
+            if each.name not in {"CMD", "ENTRYPOINT"} or _is_for_children(file, each):
+                continue
+            words = tuple(word.text for word in each.words) if each.exec_form else ("/bin/sh", "-c", each.value.strip())
+            if each.name == "CMD":
+                command, own = words, True
+            else:
+                entrypoint, command = words, command if own else ()
+    return BuiltImage(entrypoint, command, base, env=dict(_variables(file, chain)))
+
+
+def _variables(file: SourceText, chain: list[list[Instruction]]) -> Iterator[tuple[str, Value[str]]]:
+    """Yield what ENV sets, in both of its forms."""
+    for each in (each for stage in reversed(chain) for each in stage if each.name == "ENV"):
+        words = [word for word in tokens(each.value) if isinstance(word, Word)]
+        span = file.source.span(each.start, each.end)
+        pairs = [(word.text.partition("="), word.known) for word in words]
+        if words and "=" not in words[0].text:
+            pairs = [
+                ((words[0].text, "=", " ".join(word.text for word in words[1:])), all(word.known for word in words))
+            ]
+        for (name, _, value), known in pairs:
+            yield name, Known(value, value, span) if known else Unknown(value, span)
+
+
+def _is_for_children(file: SourceText, each: Instruction) -> bool:
+    line = file.text[file.text.rfind("\n", 0, each.start) + 1 : each.start]
+    return "ONBUILD" in line.upper()
