@@ -259,11 +259,11 @@ def test_every_rule_has_near_misses() -> None:
     [
         (RUN + "t:1 python train.py --num-workers 4", "error"),
         (RUN + "t:1 python train.py --num-workers 4 --batch-size 64", "error"),
-        (RUN + "t:1 python train.py --num-workers 4 --batch-size 8", "warning"),
+        (RUN + "t:1 python train.py --num-workers 4 --batch-size 8", "info"),
         (RUN + "--gpus all t:1 --epochs 3 --num-workers 8", "warning"),
         (RUN + "--gpus all t:1 yolo detect train data=a.yaml", "error"),
         (RUN + "--gpus all t:1 yolo detect train data=a.yaml workers=8 device=cpu", None),
-        (RUN + "--gpus all t:1 yolo train data=a.yaml batch=4", "warning"),
+        (RUN + "--gpus all t:1 yolo train data=a.yaml batch=3", "info"),
         (RUN + "--gpus all t:1 yolo train data=a.yaml workers=4 batch=16", "error"),
         (RUN + "--gpus all train:1 --epochs 3 --num-workers 8", "warning"),
         (RUN + "--gpus all train:1 --epochs 3 --num-workers 2 --batch-size=4", "info"),

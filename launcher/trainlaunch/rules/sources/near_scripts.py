@@ -56,7 +56,7 @@ _YOLO_WORKERS = re.compile(r"\bworkers[\"']?\s*[=:]\s*(\w[\w.]*)")
 _YOLO_ON_CPU = re.compile(r"\bdevice[\"']?(?:(?!is_available)[^\n]){0,80}[=:,][ \t]*[\"'](?:cpu|mps)[\"']")
 _YOLO_BATCH = re.compile(r"\bbatch[\"']?\s*[=:]\s*([1-9]\d*)(?![.\d])")
 YOLO_WORKERS = 8  # Ultralytics', where nothing sets them
-_YOLO_FEW = 100  # images alive at once, two batches a worker
+MOST_OF_YOLO = 50  # images alive at once, two batches a worker: of 640 by 640 these are 61 MB
 _SERVES = re.compile(
     r"\b(?:FastAPI|Flask|Sanic|Starlette)\(|\buvicorn\.run\(|\bgr\.(?:Blocks|Interface)\(|\bgrpc\.server\(|HTTPServer\("
 )
@@ -135,7 +135,7 @@ def near_script(text: str, script: str, context: str = "", words: tuple[str, ...
 
     `words` are those behind the script, where some may name its configuration.
     """
-    path = near_file(text, script, context) if script.endswith(".py") else None
+    path = near_file(text, script, context) if PurePosixPath(script).suffix in {".py", ""} and script else None
     return script_at(path.resolve(), words) if path is not None else None
 
 
@@ -248,7 +248,7 @@ def _by_yolo(shown: NearScript, text: str) -> NearScript:
         return shown
     workers = max(known, default=YOLO_WORKERS)
     batches = [int(each) for each in _YOLO_BATCH.findall(text)]
-    small = bool(batches) and 2 * workers * max(batches) <= _YOLO_FEW
+    small = bool(batches) and 2 * workers * max(batches) <= MOST_OF_YOLO
     return shown._replace(workers=workers, small=small)
 
 

@@ -41,7 +41,7 @@ _SERVING_IMAGE = re.compile(
 )
 _OTHER_IMAGE = re.compile(
     r"(?:^|[/_.-])(?:pause|dcgm-exporter|dcgm|device-plugin|k8s-device-plugin|gpu-operator|gpu-burn|cuda-sample|nccl-tests"
-    r"|node-exporter|exporter|nvidia-smi|selenium|chrome\w*|playwright|browserless|postgres\w*|mysql|redis|mongo|rabbitmq|kafka"
+    r"|node-exporter|exporter|nvidia-smi|selenium|chrome\w*|playwright|browserless|postgres\w*|mysql|redis|mongo|rabbitmq|kafka|neo4j"
     r"|elasticsearch|grafana|prometheus|nginx|traefik|minio|blender|ffmpeg|plex|jellyfin|frigate|hashcat|folding\w*|miner|xmrig"
     r"|gromacs|lammps|namd|relion|colabfold|alphafold|isaac-sim|carla|ros\d?|gazebo|cuda-quantum|rapidsai|spark\w*|flink|actions-runner"
     r"|gitlab-runner|buildkit|kind|k3s|k3d|minikube|code-server|xfce\w*|vnc\w*|desktop|novnc|kasm\w*)(?:[/_.:@-]|$)"

@@ -17,8 +17,6 @@ _ON_GPU = re.compile(r"(\d{1,3}) if .*(?:cuda|gpu)")
 _WORDS = re.compile(r"<?\$(?:@|\*|\w+|\{[^{}]*\})>?")  # which a shell replaces by as many as there are
 _VALUE_NEXT = re.compile(r"-[^=]*")  # an option, which takes the next word
 MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
-MOST_BULKY = 8  # of pictures at 1024 by 768 these are 75 MB
-MOST_SLIGHT = 16  # of half a minute's log-mels, as Whisper takes them, these are 15 MB
 MOST_TINY = 2000  # of images of 32 by 32, or of 512 tokens with their mask and labels, these are 24 MB
 
 
@@ -32,7 +30,8 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
     found = [_number(each.settings["num_workers"], argv, env) for each in script.loaders]
     known = [each for each in found if each is not None]
     most = max(known, default=0)
-    if not found or (not most and len(known) < len(found)):
+    rarely = 0 < sum(1 for each in found if each) < found.count(0)  # which of several a run takes nobody can say
+    if not found or rarely or (not most and len(known) < len(found)):
         return script
     steady = [number or 0 for each, number in zip(script.loaders, found, strict=True) if not _is_on_gpu(each)]
     every = [_samples(each, number, argv, env) for each, number in zip(script.loaders, found, strict=True)]
@@ -40,10 +39,9 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
     if math.inf in every:
         samples = max(samples, 2 * most * (stated_batch([tuple(argv)]) or 0))
     few = math.inf not in every and samples <= MOST_SAMPLES
-    slight = few and samples <= (MOST_BULKY if script.bulky else MOST_SLIGHT)
-    tiny = slight or (script.tiny and samples <= MOST_TINY)
-    rarely = found.count(0) > sum(1 for each in found if each)  # which of several loaders a run takes nobody can say
-    return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=script.tiny or few or rarely)
+    tiny = script.tiny and samples <= MOST_TINY
+    bulky = False if script.tiny else script.bulky
+    return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=few, bulky=bulky)
 
 
 def _is_on_gpu(loader: Loader) -> bool:

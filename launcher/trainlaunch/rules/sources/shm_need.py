@@ -9,7 +9,7 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.shm_owners import Surroundings, is_vllm, vllm_law
 from trainlaunch.rules.sources.container_facts import env_of, gpu_count, has_gpu, is_torch_image
-from trainlaunch.rules.sources.near_scripts import NearScript
+from trainlaunch.rules.sources.near_scripts import MOST_OF_YOLO, NearScript
 from trainlaunch.rules.sources.programs import OTHER, SERVING, YOLO, hands_on_training, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
@@ -110,12 +110,14 @@ def _of_workers(
     found = found if workers else f"yolo's own {found}" if own else f"the script's {found}"
     if script.tiny and 2 * (workers or shown) * (stated_batch(container.argvs) or 0) <= MOST_TINY:
         return Severity.INFO, f"{found}, whose batches are small"
+    launched = script.ranks or any(program(each).launched for each in container.argvs)
+    if (script.small and not workers and not launched) or _are_few(container, workers or shown):
+        return Severity.INFO, f"{found}, whose batches are small"
     if workers == 1 and not has_gpu(container.workload):
         return Severity.INFO, found
-    few = workers == 1 or (script.small and not workers) or _are_few(container, workers or shown)
     if script.bulky is False:
         return Severity.INFO, f"{found}, if their batches are large"
-    return Severity.WARNING if few else Severity.ERROR, found
+    return Severity.WARNING if workers == 1 else Severity.ERROR, found
 
 
 def _handed_on(container: SourceContainer, workers: int) -> tuple[Severity, str]:
@@ -130,10 +132,11 @@ def _is_handed_on(container: SourceContainer) -> bool:
 
 
 def _are_few(container: SourceContainer, workers: int) -> bool:
-    """Return whether the batch that a command of one rank sets is so small that what its workers hold may well fit."""
+    """Return whether the batch that a command of one rank sets is so small that what its workers hold fits."""
     batch = stated_batch(container.argvs)
+    most = MOST_OF_YOLO if any(program(each).name == YOLO for each in container.argvs) else MOST_SAMPLES
     launched = any(program(each).launched or any(map(_DEVICES.match, each)) for each in container.argvs)
-    return batch is not None and not launched and 2 * workers * batch <= MOST_SAMPLES
+    return batch is not None and not launched and 2 * workers * batch <= most
 
 
 def _on_cpus(container: SourceContainer, script: NearScript) -> tuple[Severity | None, str]:

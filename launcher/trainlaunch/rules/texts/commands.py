@@ -114,7 +114,7 @@ def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
         'write the ENTRYPOINT as a JSON list of words, or "$@" at the end of the text behind sh -c',
         "arguments become $0, $1 … of the text, which doesn't use them",
         span=file.source.span(each.start, each.end),
-        severity=None if "CMD" in last or _reads_arguments(file, text) else Severity.INFO,
+        severity=None if "CMD" in last or ("$" not in text and _reads_arguments(file, text)) else Severity.INFO,
     )
 
 
