@@ -104,9 +104,8 @@ def _lines(text: str, place: tuple[int, int], depth: int, variables: tuple[froze
 
 def _inside(text: str, words: Sequence[Word], depth: int, variables: tuple[frozenset[str], Literals]) -> Iterator[Line]:
     """Yield the lines in command substitutions, and in the quoted text that a program of the words runs."""
-    programs = {posixpath.basename(each.text).lstrip("@-") for each in words[:_TEXT_BEHIND]}
     for word in words:
-        if not programs.isdisjoint(_RUN_TEXTS) and len(word.text.split()) > 1 and " run " in word.text:
+        if " run " in word.text and _run_texts(words):
             begin, end = word.start + 1, word.end - 1
             if text[begin:end] == word.text:  # quoted whole, with nothing escaped
                 yield from _lines(text, (begin, end), depth + 1, variables)
@@ -117,6 +116,11 @@ def _inside(text: str, words: Sequence[Word], depth: int, variables: tuple[froze
                 begin = piece.inner + len(opened)
                 end = piece.inner + len(piece.text.removesuffix(closing))
                 yield from _lines(text, (begin, max(begin, end)), depth + 1, variables)
+
+
+def _run_texts(words: Sequence[Word]) -> bool:
+    """Return whether one of the first words is a program that runs a text."""
+    return any(posixpath.basename(each.text).lstrip("@-") in _RUN_TEXTS for each in words[:_TEXT_BEHIND])
 
 
 def commands(stream: Iterator[Word | Operator]) -> Iterator[tuple[list[Word], list[Operator]]]:
