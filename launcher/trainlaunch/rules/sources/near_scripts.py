@@ -228,12 +228,9 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
         each for each in others if each.partition(".")[0] not in _OF_TOKENS and each.rpartition(".")[2] not in read
     }
     tiny = shown.tiny or (of_tokens and not unread)
-    # Examples join a group of one rank a container.
-    starts = _SPAWNS.search(text) or (_JOINS.search(text) and _STARTS.search(text))
-    ranks = starts is not None if tiny else shown.ranks
     slight = of_tokens or (not unread - _OF_ROWS and _ROWS.search(text) is not None)
     bulky = True if of_media or _BULKY.search(text) else False if slight else None
-    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), ranks=ranks, tiny=tiny, bulky=bulky)
+    shown = shown._replace(loaders=loaders, workers=max(spread, default=None), tiny=tiny, bulky=bulky)
     if not loaders and _OF_YOLO.search(text) and _YOLO_TRAINS.search(text):
         return _by_yolo(shown, text)
     return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
@@ -272,7 +269,8 @@ def shown_by(text: str) -> NearScript:
         torch and _TRAINS.search(text) is not None,
         _SERVES.search(text) is not None,
         None,
-        _SPAWNS.search(text) is not None or _JOINS.search(text) is not None,
+        # One that only joins a group is one rank a container, unless a launcher starts it.
+        (_SPAWNS.search(text) or (_JOINS.search(text) and _STARTS.search(text))) is not None,
         tiny=_TINY.search(text) is not None and _ENLARGES.search(text) is None,
         other=not torch and _OTHER.search(text) is not None,
         hears=_HEARS.search(text) is not None,

@@ -35,6 +35,7 @@ _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs th
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
 _SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
 _SERVES_VLLM = re.compile(r"(?:^|/)vllm-openai(?:-\w+)?(?:[:@]|$)")  # its entrypoint is the server
+_TESTS = re.compile(r"(?:^|[/_. -])(?:tests?|ci|lint|docs)(?:$|[/_. -])")  # what a service or pod is called
 _DEVICES = re.compile(r"device=\[?\d+,")  # of yolo, a rank each
 
 
@@ -95,7 +96,8 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     signs = len(container.purpose.signs) if torch and commanded and container.purpose.script is None else 0
     if alone and (signs <= _LIKELY or any(_SMALL.search(program(each).script) for each in container.argvs)):
         return Severity.INFO, f"{what}, if its DataLoaders have workers"
-    certain = signs > _CERTAIN and container.built is None  # else the program is here, and may well have no workers
+    # Of an image that is built here, and of a module, the program is here too, and may well have no workers.
+    certain = signs > _CERTAIN and container.built is None and not any("-m" in each for each in container.argvs)
     return Severity.ERROR if certain and is_torch_base(container) else Severity.WARNING, what
 
 
@@ -142,7 +144,10 @@ def _are_few(container: SourceContainer, workers: int) -> bool:
 def _on_cpus(container: SourceContainer, script: NearScript) -> tuple[Severity | None, str]:
     """Return the same of a container that trains without a GPU, where batches are small as often as not."""
     if is_torch_image(container) and container.object_kind.endswith("TrainingRuntime"):
-        return Severity.WARNING, "a PyTorch image in a runtime that trains"
+        told = not container.argvs or any(
+            map(is_training, container.argvs)
+        )  # not a shell that only shows what is there
+        return Severity.WARNING if told else Severity.INFO, "a PyTorch image in a runtime that trains"
     if script.on_cpu > 1:
         return Severity.INFO, f"the script's {counted(script.on_cpu, 'DataLoader worker')}, on CPUs"
     return None, ""
@@ -159,7 +164,8 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
     if gpus and object_of(container) in beside.sized_objects:
         return Severity.WARNING, "another pod of the same object has a size"
     if gpus and idle and is_torch_base(container) and not _SERVED & {*container.purpose.signs}:
-        return Severity.WARNING, "a PyTorch image with GPUs"
+        tests = _TESTS.search(workload.place) is not None
+        return Severity.INFO if tests else Severity.WARNING, "a PyTorch image with GPUs"
     line = workload.span.line
     shell = bool(container.argvs) or workload.format != "docker_run" or not _KEPT_OPEN.isdisjoint(workload.rest)
     followed = [certain for each, certain in beside.training_lines if line < each <= line + _NEAR]
