@@ -35,7 +35,6 @@ _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs th
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
 _SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
 _SERVES_VLLM = re.compile(r"(?:^|/)vllm-openai(?:-\w+)?(?:[:@]|$)")  # its entrypoint is the server
-_TESTS = re.compile(r"(?:^|[/_. -])(?:tests?|ci|lint|docs)(?:$|[/_. -])")  # what a service or pod is called
 _DEVICES = re.compile(r"device=\[?\d+,")  # of yolo, a rank each
 
 
@@ -164,8 +163,8 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
     if gpus and object_of(container) in beside.sized_objects:
         return Severity.WARNING, "another pod of the same object has a size"
     if gpus and idle and is_torch_base(container) and not _SERVED & {*container.purpose.signs}:
-        tests = _TESTS.search(workload.place) is not None
-        return Severity.INFO if tests else Severity.WARNING, "a PyTorch image with GPUs"
+        # Of an image that is built here a notebook, tests or text may be all that runs in it.
+        return Severity.WARNING if container.built is None else Severity.INFO, "a PyTorch image with GPUs"
     line = workload.span.line
     shell = bool(container.argvs) or workload.format != "docker_run" or not _KEPT_OPEN.isdisjoint(workload.rest)
     followed = [certain for each, certain in beside.training_lines if line < each <= line + _NEAR]
