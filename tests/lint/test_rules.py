@@ -313,6 +313,12 @@ def test_a_missing_size_is_said_at_the_word_run_and_at_the_name() -> None:
     assert (manifest.diagnostic.span.line, manifest.diagnostic.span.column) == (6, 11)
 
 
+def test_a_list_of_words_gets_variables_by_env() -> None:
+    """No shell sets them there: docker would look for a program of the name A=1."""
+    (found,) = linted("FROM x\nCMD A=1 python train.py\n", "dockerfile", DEFECTS).findings
+    assert found.diagnostic.fix.startswith('write CMD ["env", "A=1", "python", "train.py"]')
+
+
 def test_a_cause_is_told_and_not_what_follows_from_it() -> None:
     """One mistake is one finding."""
     assert codes(pod(f"command: [torchrun, train.py]\n{GPU}", SIZED), "kubernetes") == ["TL310"]

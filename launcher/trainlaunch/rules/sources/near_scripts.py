@@ -66,10 +66,6 @@ _BARE = sys.stdlib_module_names | {
     *("PIL", "cv2", "yaml", "wandb", "mlflow", "tensorboard", "psutil", "pynvml", "boto3", "requests", "einops"),
 }
 _HEARS = re.compile(r"SIGTERM|\bsignal\.signal\(|^[ \t]*(?:import|from) (?:pytorch_)?lightning\b", re.MULTILINE)
-_READS_ARGUMENTS = re.compile(
-    r"\bargv\b|arg_?parse|ArgumentParser|\b(?:click|typer|hydra|fire|absl|tyro|docopt|jsonargparse|cyclopts|OmegaConf|LightningCLI"
-    r"|simple_parsing|gflags|optparse|getopt|plac|sacred|draccus|pyrallis|chz)\b"
-)
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _JOINS = re.compile(r"\binit_process_group\(|\bDistributedDataParallel\b")  # ranks that a launcher starts
 _SPAWNS = re.compile(
@@ -90,8 +86,7 @@ class NearScript(NamedTuple):
     `ranks` share more than small batches; `tiny` are its samples, `small` its batches; `other` is another framework
     alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest workers
     where there is no GPU. `hears` says that it does something at a signal, `by_yolo` that Ultralytics makes its
-    loaders, `reads_arguments` that it or a module may look at its command's words, and `bulky` that a sample is a
-    picture, a sound or a volume, None where nothing says that or a text or row.
+    loaders, and `bulky` that a sample is a picture, a sound or a volume, None where nothing says that or a text or row.
     """
 
     trains: bool
@@ -105,7 +100,6 @@ class NearScript(NamedTuple):
     on_cpu: int = 0
     hears: bool = False
     by_yolo: bool = False
-    reads_arguments: bool = True
     bulky: bool | None = None
 
 
@@ -274,5 +268,4 @@ def shown_by(text: str) -> NearScript:
         tiny=_TINY.search(text) is not None and _ENLARGES.search(text) is None,
         other=not torch and _OTHER.search(text) is not None,
         hears=_HEARS.search(text) is not None,
-        reads_arguments=_READS_ARGUMENTS.search(text) is not None,
     )

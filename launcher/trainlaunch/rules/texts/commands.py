@@ -18,8 +18,6 @@ from trainlaunch.rules.sources.instructions import (
     stages,
     without_entrypoint,
 )
-from trainlaunch.rules.sources.near_scripts import near_script
-from trainlaunch.rules.sources.programs import program
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
@@ -105,7 +103,7 @@ def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
     text = instruction_text(each) if each is not None else None
     if each is None or text is None or _USES.search(text):
         return
-    # Without a CMD nothing is known to be lost, but that of a training command's arguments.
+    # Without a CMD nothing is known to be lost; of a training command's arguments it is worth saying.
     if not any(map(is_training, commands_in(text))) and not (each.exec_form and "CMD" in last):
         return
     lost = f"CMD {last['CMD'].value.strip()}" if "CMD" in last else "what stands behind the image in docker run"
@@ -114,14 +112,8 @@ def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
         'write the ENTRYPOINT as a JSON list of words, or "$@" at the end of the text behind sh -c',
         "arguments become $0, $1 … of the text, which doesn't use them",
         span=file.source.span(each.start, each.end),
-        severity=None if "CMD" in last or ("$" not in text and _reads_arguments(file, text)) else Severity.INFO,
+        severity=None if "CMD" in last else Severity.INFO,
     )
-
-
-def _reads_arguments(file: SourceText, text: str) -> bool:
-    """Return whether a shell's text trains with a script that may read arguments: one that isn't there may, too."""
-    scripts = [near_script(file.source.span(0, 0).file, program(each).script) for each in commands_in(text)]
-    return any(each is None or each.reads_arguments for each in scripts)
 
 
 def _eaten(container: SourceContainer) -> Iterator[Problem]:
