@@ -243,12 +243,13 @@ def test_several_lines_are_several_workloads() -> None:
     """Each with the commands before it; those in substitutions and in a text that a program runs, not one printed."""
     found = read_docker_run(
         "a=1\ndocker run x:1 && podman run y:1 | tee log\nz=$(docker run -d z:1)\n"
-        "sg docker -c 'cd /w && docker run v:1'\necho 'docker run never:1'\nssh node \"docker run $FLAGS w:1\"",
+        "sg docker -c 'cd /w && docker run v:1'\necho 'docker run never:1'\n"
+        "bash log.sh 'docker run never:2'\nssh node \"docker run $FLAGS w:1\"",
         "f",
     )
     assert [stated(each.image) for each in found] == ["x:1", "y:1", "z:1", "v:1", "w:1"]
     assert found[0].rest["commands before"] == (("a=1",),)
-    assert [each.span.line for each in found] == [2, 2, 3, 4, 6]
+    assert [each.span.line for each in found] == [2, 2, 3, 4, 7]
     assert len({each.place for each in found}) == 5
 
 

@@ -40,7 +40,7 @@ _YAML: dict[str, Callable[[str, str, Documents], SourceText]] = {
     ECS: read_ecs,
     SAGEMAKER: lambda text, name, found: SourceText(SAGEMAKER, text, Source(text, name), nodes=found.nodes),
 }
-_CONFLICT = tuple(re.compile(each, re.MULTILINE) for each in (r"^<{7} \S[^\n]{0,60}", r"^={7}$", r"^>{7} "))
+_CONFLICT = tuple(re.compile(each, re.MULTILINE) for each in (r"^<{7} \S[^\n]{0,60}", r"^={7}\r?$", r"^>{7} "))
 _REGIONS = {SHELL: whole, MARKDOWN: fences, MAKEFILE: recipes}
 
 

@@ -20,13 +20,13 @@ _GLOBAL_VALUES = frozenset({
     *("--config", "--context", "--host", "--log-level", "--tlscacert", "--tlscert", "--tlskey", "-c", "-H", "-l"),
     *("--root", "--runroot", "--url", "--connection", "--storage-driver", "--cgroup-manager", "--namespace", "-n"),
 })  # fmt: skip
-# Programs that run a text which is one quoted word of theirs, here or elsewhere.
-_RUN_TEXTS = frozenset({"sh", "bash", "dash", "zsh", "sg", "su", "ssh", "tmux", "screen", "gcloud", "script", "watch"})
+_RUN_C = frozenset({"sh", "bash", "dash", "zsh", "ksh", "sg", "su", "script"})  # what stands behind -c
+_OF_TMUX = frozenset({"send-keys", "send", "new-session", "new", "new-window", "neww", "split-window", "splitw"})
 _VARIABLE = r"\$[{(]?(\w+)[})]?"
+_BESIDE = re.compile(r"-|[A-Za-z_]\w*\+?=")  # what stands beside a wrapper
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _TAGGED = r"(?=[^:@]*[a-z])[a-z0-9][\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[A-Za-z_][\w.-]*|:\d[\w.-]*|@sha256:[0-9a-f]+)"
 _DEEPEST = 4
-_TEXT_BEHIND = 4  # words, of which one is the program
 
 
 class ParsedFlag(NamedTuple):
@@ -104,8 +104,9 @@ def _lines(text: str, place: tuple[int, int], depth: int, variables: tuple[froze
 
 def _inside(text: str, words: Sequence[Word], depth: int, variables: tuple[frozenset[str], Literals]) -> Iterator[Line]:
     """Yield the lines in command substitutions, and in the quoted text that a program of the words runs."""
+    ran = _text_run(words) if any(" run " in each.text for each in words) else None
     for word in words:
-        if " run " in word.text and _run_texts(words):
+        if word is ran:
             begin, end = word.start + 1, word.end - 1
             if text[begin:end] == word.text:  # quoted whole, with nothing escaped
                 yield from _lines(text, (begin, end), depth + 1, variables)
@@ -118,9 +119,21 @@ def _inside(text: str, words: Sequence[Word], depth: int, variables: tuple[froze
                 yield from _lines(text, (begin, max(begin, end)), depth + 1, variables)
 
 
-def _run_texts(words: Sequence[Word]) -> bool:
-    """Return whether one of the first words is a program that runs a text."""
-    return any(posixpath.basename(each.text).lstrip("@-") in _RUN_TEXTS for each in words[:_TEXT_BEHIND])
+def _text_run(words: Sequence[Word]) -> Word | None:
+    """Return the word that a command's program has a shell run, here or elsewhere; None where it has none."""
+    texts = [each.text.lstrip("@") for each in words]
+    own_words = (i for i, each in enumerate(texts) if each.lstrip("-") not in _IN_FRONT and not _BESIDE.match(each))
+    first = next(own_words, 0)
+    program = posixpath.basename(texts[first])
+    behind = range(first + 1, len(texts))
+    if program in _RUN_C:
+        return next((words[i] for i in behind[1:] if re.fullmatch(r"-[a-z]*c", texts[i - 1])), None)
+    own = [i for i in behind if texts[i][:1] != "-" and not re.fullmatch(r"-[A-Za-z]", texts[i - 1])]
+    to_host = program == "ssh" and len(own) == 2  # behind the host
+    in_pane = program == "tmux" and len(own) > 1 and texts[own[0]] in _OF_TMUX
+    if to_host or in_pane:
+        return words[own[1]]
+    return words[-1] if program == "gcloud" and texts[-2:-1] == ["--command"] else None
 
 
 def commands(stream: Iterator[Word | Operator]) -> Iterator[tuple[list[Word], list[Operator]]]:

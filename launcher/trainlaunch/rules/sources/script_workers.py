@@ -30,7 +30,9 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
     found = [_number(each.settings["num_workers"], argv, env) for each in script.loaders]
     known = [each for each in found if each is not None]
     most = max(known, default=0)
-    rarely = 0 < sum(1 for each in found if each) < found.count(0)  # which of several a run takes nobody can say
+    loading = [each for each, number in zip(script.loaders, found, strict=True) if number]
+    # Which of several a run takes nobody can say, unless one is called so.
+    rarely = 0 < len(loading) < found.count(0) and not any("train" in each.name for each in loading)
     if not found or rarely or (not most and len(known) < len(found)):
         return script
     steady = [number or 0 for each, number in zip(script.loaders, found, strict=True) if not _is_on_gpu(each)]
