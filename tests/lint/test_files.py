@@ -242,7 +242,7 @@ SCRIPTS = {
     "told": "from ultralytics import YOLO\nYOLO(w).train(data=d, workers=n)\n",
     "alone in it": "from ultralytics import YOLO\nYOLO(w).train(data=d, workers=0)\n",
     "predicts": "from ultralytics import YOLO\nYOLO(w).predict(d)\n",
-    "rarely": "import torch\nfast = DataLoader(d, 64, num_workers=4)\na = DataLoader(d)\nb = DataLoader(d)\nl.backward()\n",
+    "rarely": "import torch\nf = DataLoader(d, 64, num_workers=4)\na = DataLoader(d)\nb = DataLoader(d)\nl.backward()\n",
     "trained": "import torch\ntrain = DataLoader(d, 64, num_workers=4)\nDataLoader(v)\nDataLoader(t)\nl.backward()\n",
     "rows": "import pandas, torch\nDataLoader(d, batch_size=64, num_workers=4)\nloss.backward()\n",
     "shaped": "import pandas, torch\nDataLoader(randn(9, 3, 224, 224), 64, num_workers=4)\nloss.backward()\n",

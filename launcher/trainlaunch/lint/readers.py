@@ -66,7 +66,7 @@ def read_text(text: str, name: str, forced: str | None = None) -> SourceText | U
         script = read_script(text, name)
         if isinstance(script, SourceText):
             return script
-        return _merging(text, name, TRAINING_SCRIPT) or UnreadableText(TRAINING_SCRIPT, *script)
+        return _merging(text, name, TRAINING_SCRIPT, script[1].line) or UnreadableText(TRAINING_SCRIPT, *script)
     if kind.name == DOCKERFILE:
         return read_dockerfile(text, name)
     if kind.name in _REGIONS:
@@ -75,14 +75,19 @@ def read_text(text: str, name: str, forced: str | None = None) -> SourceText | U
     return kind
 
 
-def _merging(text: str, name: str, kind: str) -> UnreadableText | None:
-    """Return that a text can't be read since Git left both sides of a merge in it; None where none are there."""
+def _merging(text: str, name: str, kind: str, at: int | None = None) -> UnreadableText | None:
+    """Return that a text can't be read since Git left both sides of a merge in it; None where none are there.
+
+    `at` is the line where its reader stopped, which must be one of theirs.
+    """
     found = first = _CONFLICT[0].search(text)
     for each in _CONFLICT[1:]:
         found = each.search(text, found.end()) if found is not None else None
     if first is None or found is None:
         return None
-    line = text.count("\n", 0, first.start()) + 1
+    line, last = (text.count("\n", 0, each.start()) + 1 for each in (first, found))
+    if at is not None and not line <= at <= last:
+        return None
     message = f"Git left both sides of a merge in it, from {first[0]} on"
     span = Span(name, line, 1, line, len(first[0]) + 1)
     return UnreadableText(kind, message, span, broken=not is_on_purpose(name))
