@@ -210,6 +210,7 @@ PIPELINE_WHY = "a pipeline's status is that of its last command"
 HANDLED = re.compile(r"\b(?:trap|exec|wait)\b")
 _OPERATORS = frozenset({"<&>", "<&&>", "<||>", "<|>", "<(>", "<)>"})
 _MARKED = re.compile(r"<(\$[^<>]*)>")  # what a shell would expand
+_SAY_NOTHING = frozenset({"", "echo", "date", "printf", "deactivate", "done", "fi", "}", "module", "sleep", "true"})
 _WAIT = re.compile(r"(?:^|[;&\n])[^\S\n]*wait[^\S\n]*(?:$|[;\n])")
 
 
@@ -233,10 +234,21 @@ def hiding_pipe(text: str) -> Pipe | None:
 
 
 def waits_in_vain(text: str) -> bool:
-    """Return whether a shell's text trains in the background and then waits for nothing certain."""
-    if "&" not in text or not _WAIT.search(text) or "trap" in text:
+    """Return whether a shell's text trains in the background, and ends as a plain `wait` for that does.
+
+    A program beside training may be a server, for which `wait` waits for ever.
+    """
+    waits = [*_WAIT.finditer(text)] if "&" in text else []
+    if not waits or "trap" in text or not all(map(_says_nothing, commands_in(text[waits[-1].end() :]))):
         return False
-    return any(is_training(argv) for words in statements(text) for argv in _background(words))
+    behind = [argv for words in statements(text) for argv in _background(words)]
+    return bool(behind) and all(map(is_training, behind))
+
+
+def _says_nothing(argv: Argv) -> bool:
+    """Return whether a command behind `wait` leaves a script's exit code as that of `wait`."""
+    ends = argv[0] == "exit" and "".join(argv[1:2]).strip("<>")[:1] in {"", "0", "$"}
+    return ends or program(argv).name in _SAY_NOTHING
 
 
 def _background(words: list[str]) -> Iterator[Argv]:

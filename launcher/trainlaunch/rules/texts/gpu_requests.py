@@ -27,7 +27,7 @@ from trainlaunch.rules.sources.source_text import (
     items_in,
     text_at,
 )
-from trainlaunch.rules.sources.training_commands import is_training, stated_ranks
+from trainlaunch.rules.sources.training_commands import is_training, names_cpu, stated_ranks
 from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
 from trainlaunch.units import counted
 from trainlaunch.yamltree.tolerant import Mapping, Scalar
@@ -35,7 +35,17 @@ from trainlaunch.yamltree.tolerant import Mapping, Scalar
 _OF_GKE = "cloud.google.com/gke-accelerator"
 _HPC = frozenset({"apptainer", "singularity"})
 _NV = frozenset({"--nv", "--nvccli", "--rocm"})
-_BATCH_GPU = re.compile(r"^#(?:SBATCH|PBS|BSUB)\b[^\n]*(?:--gres=gpu|--gpus|ngpus=|-gpu )", re.MULTILINE)
+# Directives of a batch system, which stops to read them at the first command.
+_HEADER = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*")
+_BATCH_GPU = re.compile(
+    r"^#(?:SBATCH|PBS|BSUB)\b[^\n]*(?:--gres=gpu(?!\S*[:=]0\b)|--gpus\S*[= ](?!0\b)|\bn?gpus=(?!0\b)|-gpu )",
+    re.MULTILINE,
+)
+# AMD's images bring what they need, and a variable or a library that is bound does what --nv does.
+_PASSED_ON = re.compile(
+    r"rocm|\bmi(?:50|100|2[15]0x?|300[ax]?)\b|\bHIP_|MIOPEN|(?:SINGULARITY|APPTAINER)(?:ENV)?_NV\b|libcuda|instance://",
+    re.IGNORECASE,
+)
 _TAINTS = frozenset({NVIDIA_GPU, AMD_GPU, _OF_GKE})
 _PART = re.compile(r"[0-9]*\.0*[1-9][0-9]*|[0-9]*[1-9][0-9]?m")
 _DEVICES = re.compile(r"([\"']?)(device=[\w-]+(?:,[\w-]+)+)\1")
@@ -78,20 +88,25 @@ def gpu_not_requested(file: SourceText) -> Iterator[Problem]:
     """What trains in a container has no GPU beside words by which one is meant."""
     for container in file.containers:
         yield from at_container(container, _unasked(container))
-    for command in file.commands if file.kind == SHELL and _BATCH_GPU.search(file.text) else ():
+    for command in file.commands if file.kind == SHELL and _asks_for_gpus(file.text) else ():
         words = tuple(each.text for each in command)
         at = next((index for index, each in enumerate(words) if posixpath.basename(each) in _HPC), None)
         if at is None or not {"exec", "run"} & {*words[at + 1 : at + 3]} or _NV & {*words}:
             continue
-        if all(each.known for each in command[at:]) and any(
-            is_training(words[end:]) for end in range(at + 2, len(words))
-        ):
+        trained = any(is_training(words[end:]) for end in range(at + 2, len(words))) and not names_cpu(words)
+        if trained and all(each.known for each in command[at:]):
             yield Problem(
                 f"the job asks for GPUs, and {posixpath.basename(words[at])} passes none on",
                 f"write {posixpath.basename(words[at])} {words[at + 1]} --nv (--rocm for AMD)",
                 "without it the container has no driver of the GPU, and PyTorch finds no CUDA",
                 span=file.source.span(command[at].start, command[at].end),
             )
+
+
+def _asks_for_gpus(text: str) -> bool:
+    """Return whether a batch script asks for GPUs which something has to pass on to a container."""
+    header = _HEADER.match(text)
+    return header is not None and _BATCH_GPU.search(header[0]) is not None and not _PASSED_ON.search(text)
 
 
 def _unasked(container: SourceContainer) -> Iterator[Problem]:

@@ -40,6 +40,7 @@ _WHY = (
 )
 _ENTRYPOINT = re.compile(r"(?:^|[/_-])(?:docker-?)?entry-?point(?:\.(?:sh|bash))?$", re.IGNORECASE)
 _SCRIPT = re.compile(r"(?:^|/)(?:[^/.]+|[^/]+\.(?:sh|bash|sbatch))$")
+_BATCH = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*?#(?:SBATCH|PBS|BSUB|\$)[ \t]")
 
 
 @text_rule("TL322", Severity.WARNING)
@@ -136,7 +137,9 @@ def background_hides_exit_code(file: SourceText) -> Iterator[Problem]:
             yield problem._replace(span=command_span(container.workload), field=container.workload.place)
     waits = [each[0] for each in file.commands if len(each) == 1 and each[0].text == "wait"]
     if waits and _SCRIPT.search(file.source.span(0, 0).file) and waits_in_vain(file.text):
-        yield problem._replace(span=file.source.span(waits[-1].start, waits[-1].end))
+        by_hand = _BATCH.match(file.text) is None  # where nobody asks for the exit code
+        severity = Severity.INFO if by_hand else None
+        yield problem._replace(span=file.source.span(waits[-1].start, waits[-1].end), severity=severity)
     for each in file.instructions:
         if each.name in {"CMD", "ENTRYPOINT"} and waits_in_vain(instruction_text(each) or ""):
             yield problem._replace(span=file.source.span(each.start, each.end))
