@@ -81,6 +81,8 @@ KINDS = [
     ("a.yaml", POD, "kubernetes"),
     ("a.yaml", "services: {a: {image: x}}\n", "compose"),
     ("a.yaml", "services: [a, b]\nimage: x\n", None),
+    ("a.yaml", "services: {a: {deploy: {replicas: 2}}}\n", None),
+    ("docker-compose-gpu.yml", "services: {a: {runtime: nvidia, deploy: {replicas: 2}}}\n", "compose"),
     ("job.yaml", "name: a\nimage: x\ncommand: [python, train.py]\n", None),
     ("job.yaml", "name: a\nimage: x\nscript: |\n  python train.py\n", None),
     ("a.yaml", "steps: [{plugins: [{kubernetes: {podSpec: {containers: [{image: x}]}}}]}]\n", "kubernetes"),
@@ -263,6 +265,7 @@ NEW_KINDS = [
     ("train.job", "#!/bin/bash -eux\ndocker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n"),
     ("a.rst", "Run::\n\n    docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n\nDone\n"),
     ("b.md", "Run:\n\n    sudo docker run --gpus all i:1 \\\n      torchrun --nproc_per_node 4 train.py\n\nDone\n"),
+    ("c.md", "Run:\n\ndocker run --gpus all i:1 \\\n  torchrun --nproc_per_node 4 train.py\n\nDone\n"),
     ("a.mdx", "```bash\ndocker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n```\n"),
     ("a.md", "```yaml\nservices: {t: {image: 'i:1', gpus: all, command: torchrun --nproc_per_node 4 train.py}}\n```\n"),
     (
@@ -353,6 +356,18 @@ def test_a_script_decides_how_grave_a_text_is(tmp_path: Path, named: str, found:
     (tmp_path / "run.sh").write_text(f"docker run --gpus all t:1 {named}\n")
     _forget()
     assert {each.severity.value for each in lint_file(tmp_path / "run.sh").findings} == {found}
+
+
+def test_an_override_hides_nothing(tmp_path: Path) -> None:
+    """What its base lacks is said at the service of the base, unless the override has it."""
+    base, over = tmp_path / "compose.yaml", tmp_path / "compose.override.yaml"
+    base.write_text("services:\n  t: {image: 'x:1', command: torchrun --nproc_per_node 4 train.py --num-workers 8}\n")
+    codes = []
+    for text in ("services: {t: {environment: {A: b}}}\n", "services: {t: {shm_size: 4g}}\n"):
+        over.write_text(text)
+        codes.append([(each.diagnostic.code, each.diagnostic.span) for each in lint_file(base).findings])
+    ((code, span),), none = codes
+    assert (code, span.line if span else 0, none) == ("TL301", 2, [])
 
 
 def test_the_hosts_cpus_matter_where_containers_are_in_sight(tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ MAKE_SHELL = "recipes"  # the shell of recipes, in which make has put its own va
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w-]*)[^\n]*(?:\n|\Z)", re.MULTILINE)
 _INDENTED = re.compile(r"(?:\A|(?<=\n)[ \t]*\n)((?:(?:[ ]{4}|\t)[^\n]*(?:\n|\Z)|[ \t]*\n)+)")
 _STARTS = re.compile(r"^[ \t]+(?:\$ )?(?:sudo )?(?:nvidia-docker|docker|podman|nerdctl) run\b", re.MULTILINE)
+# A line of prose that is a command, with the lines that continue it.
+_BARE = re.compile(
+    r"^ {0,3}(?:\$ )?(?:sudo )?(?:nvidia-docker|docker|podman|nerdctl) run -[^\n]*(?:(?<=\\)\n[^\n]*)*", re.MULTILINE
+)
 _DIRECTIVE = re.compile(r"\.\. (?:code-block|code|sourcecode|prompt)::[ \t]*([\w-]*)")
 _SHELL_WORDS = frozenset({"", "sh", "bash", "shell", "console", "zsh", "shell-session", "terminal", "shellsession"})
 # A variable of such a name is an image, and so one word.
@@ -41,11 +45,12 @@ def whole(text: str) -> tuple[Region, ...]:
 
 
 def fences(text: str) -> Iterator[Region]:
-    """Yield what may be shell in Markdown: fences, and indented blocks in which a line starts a container."""
+    """Yield what may be shell in Markdown: fences, and lines and indented blocks that start a container."""
     at = 0
     for word, start, end in (*fenced(text), ("", len(text), len(text))):
         blocks_before = (each.span(1) for each in _INDENTED.finditer(text, at, start))
         yield from (each for each in blocks_before if _STARTS.search(text, *each))
+        yield from (each.span() for each in _BARE.finditer(text, at, start))
         if word in _SHELL_WORDS and end > start:
             yield start, end
         at = end

@@ -73,7 +73,7 @@ _ON_PURPOSE = frozenset(
     {"templates", "template", "testdata", "fixtures", "invalid", "broken", "tests", "test", "cookiecutter"}
 )
 # Notes with YAML in them begin with something else, and no program reads them by such a name.
-_READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:\.[\w.-]+)?\.ya?ml")
+_READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:[-_.][\w.-]+)?\.ya?ml")
 _STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
 _PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|@[A-Z_]+@|__[A-Z_]+__")
 _FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}")  # by sed, by Python's str.format
@@ -175,7 +175,10 @@ def _yaml_kind(path: PurePath, text: str) -> FileKind:
         return FileKind(GITHUB, found)
     if path.name == ".gitlab-ci.yml":
         return FileKind(GITLAB, found)
-    return FileKind(kind_of_documents(found), found)
+    kind = kind_of_documents(found)
+    if kind is None and _READ_BY_NAME.fullmatch(path.name) and re.search(r"^services:", text, re.MULTILINE):
+        kind = COMPOSE  # one that lies over another, with no image of its own
+    return FileKind(kind, found)
 
 
 def without_definitions(text: str) -> str:

@@ -48,18 +48,19 @@ def read_compose_file(text: str, name: str, found: Documents) -> SourceText:
     roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
     containers = []
     budget = Budget(text)
-    for workload in read_documents(_overridden(found, name), functools.partial(_extended, name)):
-        service = workload.place.removeprefix("services.")
-        if not any(at(each, "services", service) for _, each in roots):
-            continue  # the override's alone
-        document, own = next(
-            (
-                (index, node)
-                for index, root in reversed(roots)
-                if isinstance(node := at(root, "services", service), Mapping)
-            ),
-            (0, None),
+    for read in read_documents(_overridden(found, name), functools.partial(_extended, name)):
+        service = read.place.removeprefix("services.")
+        named = (
+            (index, services.keys[service], services.items[service])
+            for index, root in reversed(roots)
+            if isinstance(services := at(root, "services"), Mapping) and service in services.items
         )
+        found_here = next(named, None)
+        if found_here is None:
+            continue  # the override's alone
+        document, key, node = found_here
+        own = node if isinstance(node, Mapping) else None
+        workload = read._replace(span=key.span)  # an override's own is of another text
         add = _service_adds(text, name, document, service)
         argv = argv_of(workload, _words(own, "entrypoint"), _words(own, "command"))
         containers.append(SourceContainer(workload, argvs_of(argv), own, add_shm=_within(budget, add), argv=argv))
