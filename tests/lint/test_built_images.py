@@ -18,6 +18,11 @@ RUN = "docker build -t moth .\ndocker run --gpus all moth %s\n"
 EDITOR = '{"build": {"dockerfile": "Dockerfile"}, "runArgs": ["--gpus=all"]}'
 SERVICE = "services:\n  t:\n    gpus: all\n    %s\n"
 EXEC, SHELL = 'ENTRYPOINT ["python", "train.py"]', "CMD python train.py"
+WITH = "CMD python train_with.py"
+STEPS = (
+    "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n    - {uses: actions/checkout@v4%s}\n    - run: cd scripts\n"
+    "    - run: docker build -t moth .\n    - run: docker run --gpus all moth\n"
+)
 TORCH = "ARG B=pytorch/pytorch:2.9.1\nFROM $B"
 GO = "N=4\npython train.py --num-workers $N\n"
 # The Dockerfile, behind a FROM where it has none, name and text of the file that is linted, and how grave TL301 is.
@@ -46,9 +51,77 @@ CASES = {
     "the same variable is the same image": (
         SHELL,
         "r.md",
-        "```\ndocker build -t $IMAGE .\n```\n```\ndocker run --gpus all ${IMAGE}\n```\n",
+        "```\ndocker build -t $IMAGE sub\n```\n```\ndocker run --gpus all ${IMAGE}\n```\n",
         "error",
     ),
+    "prose may name another folder": (SHELL, "r.md", f"Go to sub.\n```\n{RUN % ''}```\n", ""),
+    "a cd beside it names one": ("CMD serve", "r.md", f"```\ncd sub\n{RUN % ''}```\n", "error"),
+    "one of an earlier fence doesn't": ("CMD serve", "r.md", f"```\ncd sub\n```\n```\n{RUN % ''}```\n", ""),
+    "another repository is cloned": (SHELL, "r.sh", f"git clone https://a.b/c/thing\ncd thing\n{RUN % ''}", ""),
+    "another repository is cloned here": (SHELL, "r.sh", f"git clone https://a.b/c/thing .\n{RUN % ''}", ""),
+    "its own repository is cloned": (
+        SHELL,
+        "r.sh",
+        f"git clone https://a.b/c/repository\ncd repository\n{RUN % ''}",
+        "error",
+    ),
+    "its own repository has a remote": (SHELL, "r.sh", f"git clone git@a.b:c/far.git\ncd far\n{RUN % ''}", "error"),
+    "files are unpacked": (SHELL, "r.sh", f'tar xf o.tgz\ncd "$(dirname "$0")"\n{RUN % ""}', ""),
+    "a program that unpacks is installed": (SHELL, "r.sh", "sudo apt install tar\n" + RUN % "", "error"),
+    "a folder without a Dockerfile": (SHELL, "r.sh", "cd scripts\n./make.sh\n" + RUN % "", ""),
+    "a cd is in a branch": (SHELL, "r.sh", f"if $A; then cd scripts; fi\n{RUN % ''}", ""),
+    "a branch with a cd is over": ("CMD serve", "r.sh", f"if $A; then\ncd sub\nfi\n{RUN % ''}", ""),
+    "a cd is for a failure": ("CMD serve", "r.sh", f"ls x || cd sub\n{RUN % ''}", ""),
+    "a cd is behind a test": ("CMD serve", "r.sh", f"[ $A ] && cd sub\n{RUN % ''}", ""),
+    "a cd is another shell's": ("CMD serve", "r.sh", f"(cd sub && ls)\n{RUN % ''}", ""),
+    "a function builds": (
+        SHELL,
+        "r.sh",
+        "b() {\n  docker build -t moth .\n}\ncd scripts\nb\ndocker run --gpus all moth\n",
+        "",
+    ),
+    "the text's own folder is entered": (SHELL, "r.sh", f'cd scripts\ncd "$(dirname "$0")"\n{RUN % ""}', "error"),
+    "one beside the text's own is entered": (SHELL, "r.sh", f'cd "$(dirname "$0")/other"\n{RUN % ""}', ""),
+    "another host builds": (SHELL, "r.sh", "ssh h " + RUN % "", ""),
+    "a step builds": (SHELL, ".github/workflows/w.yml", STEPS % "", "error"),
+    "a step checks out another repository": (SHELL, ".github/workflows/w.yml", STEPS % ", with: {repository: a/b}", ""),
+    "each line of make is a shell": (
+        SHELL,
+        "Makefile",
+        "t:\n\tcd sub && pytest\nb:\n\tdocker build -t moth .\nr:\n\tdocker run --gpus all moth\n",
+        "error",
+    ),
+    "a mount lies over it": (f"WORKDIR /a\n{SHELL}", "r.sh", RUN.replace("all", "all -v ./o:/a") % "", ""),
+    "a mount is the same folder": (f"WORKDIR /a\n{SHELL}", "r.sh", RUN.replace("all", "all -v $PWD:/a") % "", "error"),
+    "a name is too long": (SHELL, "r.sh", f"docker build -t x -f {'a' * 300} .\n{RUN % ''}", "error"),
+    "a mount is another's folder": (SHELL, "r.sh", RUN.replace(" .", " sub").replace("all", "all -v $PWD:/s") % "", ""),
+    "help is asked for": (EXEC, "r.sh", RUN % "--help", ""),
+    "a step is elsewhere": (SHELL, ".github/workflows/w.yml", STEPS % ", working-directory: a", ""),
+    "no other part has a context": ("CMD serve", "sub/compose.yaml", SERVICE % "build: {args: {A: 1}}", "error"),
+    "another part has the context": (SHELL, "compose.yaml", SERVICE % "build: {args: {A: 1}}", ""),
+    "its command is null": (SHELL, "compose.yaml", SERVICE % "build: .\n    command: null", "error"),
+    "an editor leaves the CMD": (
+        SHELL,
+        ".devcontainer.json",
+        EDITOR.replace("{", '{"overrideCommand": false, ', 1),
+        "error",
+    ),
+    "no POSIX shell runs": (f'SHELL ["pwsh", "-c"]\n{SHELL}', "r.sh", RUN % "", ""),
+    "a variable is passed on": (
+        f"ENV NUM_WORKERS=8\n{WITH}",
+        "r.sh",
+        RUN.replace("all", "all -e NUM_WORKERS") % "",
+        "info",
+    ),
+    "a variable is the shell's": (f"ENV NUM_WORKERS=8\nCMD NUM_WORKERS=0; {WITH[4:]}", "r.sh", RUN % "", ""),
+    "a variable is another command's": (f"CMD NUM_WORKERS=8 python a.py && {WITH[4:]}", "r.sh", RUN % "", "info"),
+    "a variable has one of two values": (
+        f"CMD [ $A ] && export NUM_WORKERS=0 || export NUM_WORKERS=8; {WITH[4:]}",
+        "r.sh",
+        RUN % "",
+        "info",
+    ),
+    "a variable is this command's": (f"CMD env NUM_WORKERS=8 {WITH[4:]}", "r.sh", RUN % "", "error"),
     "a variable changes": (SHELL, "r.sh", f"IMAGE=a\nIMAGE=c\n{RUN.replace('moth', '$IMAGE') % ''}", ""),
     "the text writes a Dockerfile": (SHELL, "r.sh", "cat > Dockerfile <<E\nFROM x\nE\n" + RUN % "", ""),
     "a command may be meant instead": ('ENTRYPOINT ["env", "python", "train.py"]', "r.sh", RUN % "bash", ""),
@@ -98,12 +171,19 @@ def place(tmp_path: Path) -> Path:
     texts = {"train.py": TRAIN, "wraps.py": WRAPS, "scripts/go.sh": GO, "each.sh": 'set -e\nexec "$@"\n'}
     texts |= {"branch.sh": f"if [ $1 ]; then\n{GO}fi\n", "ended.sh": f"if [ $1 ]; then\nexec x\nfi\n{GO}"}
     texts |= {"tests.sh": f"N=4; [ $1 ] && {GO[4:]}", "none.sh": GO.replace("4", "0"), "asks.py": ASKS}
+    texts |= {"train_with.py": TRAIN.replace("16", "n"), "docker-compose.gpu.yml": "", "entry.py": "import launch\n"}
+    texts |= {"launch.py": WRAPS, "other.py": "from some.where import main\nmain()\n"}
     texts["exports.sh"] = "export NUM_WORKERS=0\npython train.py\n"
-    texts |= {"sub/Dockerfile": f"FROM x\n{SHELL}\n", "D2": "FROM x\n", "../Dockerfile": f"FROM x\n{SHELL}\n"}
+    texts |= {
+        "sub/Dockerfile": f"FROM x\nWORKDIR /s\n{SHELL}\n",
+        "D2": "FROM x\n",
+        "../Dockerfile": f"FROM x\n{SHELL}\n",
+    }
     for name, text in texts.items():
         (tmp_path / "repository" / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / "repository" / name).write_text(text)
     (tmp_path / "repository/.git").mkdir()
+    (tmp_path / "repository/.git/config").write_text('[remote "origin"]\n\turl = https://a.b/c/far.git\n')
     return tmp_path / "repository"
 
 
@@ -113,6 +193,7 @@ def test_a_container_runs_what_its_image_and_its_scripts_do(
 ) -> None:
     """An image is known where one Dockerfile alone can be meant; a script's commands where it surely gets to them."""
     (place / "Dockerfile").write_text(f"{image}\n" if "FROM" in image else f"FROM python:3\n{image}\n")
+    (place / name).parent.mkdir(exist_ok=True, parents=True)
     (place / name).write_text(text)
     found = [each.severity.value for each in lint_file(place / name).findings if each.diagnostic.code == "TL301"]
     assert found == [severity] * bool(severity)
@@ -125,6 +206,8 @@ def test_a_container_runs_what_its_image_and_its_scripts_do(
         ('["python", "train.py"]', "/bin/bash", ["TL358"]),
         ('["python", "train.py"]', "python", []),
         ('["python", "wraps.py"]', "python train.py", []),
+        ('["python", "entry.py"]', "python train.py", []),
+        ('["python", "other.py"]', "python train.py", []),
         ('["python", "absent.py"]', "python train.py", []),
         ('["tini", "--", "python"]', "train.py", []),
         ('["./each.sh"]', "python train.py", []),

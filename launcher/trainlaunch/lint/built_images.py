@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from trainlaunch.lint.dockerfile import read_dockerfile
 from trainlaunch.lint.image_builds import Build
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
-from trainlaunch.rules.sources.instructions import stages
+from trainlaunch.rules.sources.instructions import is_of_posix_shell, process_of, stages
 from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import BuiltImage, Instruction, SourceText
 from trainlaunch.units import MIB
@@ -50,7 +51,7 @@ def _image_of(build: Build) -> BuiltImage | None:
         if index is None or index >= every.index(chain[-1]) or base.isdecimal():
             break
         chain.append(every[index])
-    return _of_stages(file, chain, base)
+    return _of_stages(file, chain, base) if all(map(is_of_posix_shell, chain)) else None
 
 
 def _from(stage: list[Instruction]) -> tuple[str, str]:
@@ -77,17 +78,19 @@ def _of_stages(file: SourceText, chain: list[list[Instruction]], base: str) -> B
     """Return what a stage, behind those that it is made from, leaves as the process of an image."""
     entrypoint: Argv = ()
     command: Argv = ()
+    folder = "/"
     for stage in reversed(chain):
-        own = False  # an ENTRYPOINT empties the CMD of another stage
-        for each in stage:
-            if each.name not in {"CMD", "ENTRYPOINT"} or _is_for_children(file, each):
-                continue
-            words = tuple(word.text for word in each.words) if each.exec_form else ("/bin/sh", "-c", each.value.strip())
-            if each.name == "CMD":
-                command, own = words, True
-            else:
-                entrypoint, command = words, command if own else ()
-    return BuiltImage(entrypoint, command, base, env=dict(_variables(file, chain)))
+        own = process_of(file, stage)
+        if "ENTRYPOINT" in own:
+            entrypoint, command = _words(own["ENTRYPOINT"]), ()  # which empties the CMD of another stage
+        command = _words(own["CMD"]) if "CMD" in own else command
+        for each in (each for each in stage if each.name == "WORKDIR"):
+            folder = posixpath.join(folder, each.value.strip().strip("\"'"))
+    return BuiltImage(entrypoint, command, base, env=dict(_variables(file, chain)), folder=folder)
+
+
+def _words(each: Instruction) -> Argv:
+    return tuple(word.text for word in each.words) if each.exec_form else ("/bin/sh", "-c", each.value.strip())
 
 
 def _variables(file: SourceText, chain: list[list[Instruction]]) -> Iterator[tuple[str, Value[str]]]:
@@ -102,8 +105,3 @@ def _variables(file: SourceText, chain: list[list[Instruction]]) -> Iterator[tup
             ]
         for (name, _, value), known in pairs:
             yield name, Known(value, value, span) if known else Unknown(value, span)
-
-
-def _is_for_children(file: SourceText, each: Instruction) -> bool:
-    line = file.text[file.text.rfind("\n", 0, each.start) + 1 : each.start]
-    return "ONBUILD" in line.upper()

@@ -6,14 +6,23 @@ The text's own words stay as they are (`argv`), and findings stand at them; rule
 
 from __future__ import annotations
 
+import posixpath
+import re
+
+from trainlaunch.formats.workload import Known, Unknown, stated
 from trainlaunch.job.shm_owners import as_started
 from trainlaunch.lint.built_images import image_of
 from trainlaunch.lint.image_builds import Builds, build_of, builds_of
 from trainlaunch.lint.shell_scripts import script_started, with_scripts
 from trainlaunch.rules.sources.instructions import is_command
 from trainlaunch.rules.sources.programs import UNKNOWN, Argv, program, work_of
-from trainlaunch.rules.sources.source_text import DEVCONTAINER, BuiltImage, SourceContainer, SourceText
+from trainlaunch.rules.sources.source_text import DEVCONTAINER, BuiltImage, SourceContainer, SourceText, at, text_at
 from trainlaunch.rules.sources.training_commands import argvs_of
+from trainlaunch.yamltree.tolerant import Scalar
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})  # which leaves a service the CMD of its image
+_ONLY_TELLS = frozenset({"--help", "-h", "--version"})
+_HERE = re.compile(r"\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|\$\(CURDIR\)")
 
 
 def with_processes(file: SourceText) -> SourceText:
@@ -25,12 +34,29 @@ def with_processes(file: SourceText) -> SourceText:
 def _completed(container: SourceContainer, file: SourceText, builds: Builds) -> SourceContainer:
     build = build_of(container, file, builds)
     image = image_of(build, container.workload.span.file) if build is not None else None
-    if image is not None:
-        if file.kind == DEVCONTAINER:  # whose editor runs a shell instead
+    if image is not None and not _is_covered(container, image):
+        if file.kind == DEVCONTAINER and text_at(container.own, "overrideCommand") != "false":  # its editor's shell
             image = image._replace(entrypoint=(), command=())
         container = container._replace(built=image)
         container = container._replace(argvs=_joined(container, image))
     return container._replace(argvs=with_scripts(container))
+
+
+def _is_covered(container: SourceContainer, image: BuiltImage) -> bool:
+    """Return whether a mount lies over what the image would run: another folder than the one of which it is built."""
+    folder = stated(container.workload.working_dir) or image.folder
+    words = " ".join((*image.entrypoint, *image.command, *container.argv)).split()  # those of a shell's text, too
+    run = {folder, *(posixpath.join(folder, each) for each in words if each.endswith((".py", ".sh")))}
+    own = {*image.context.split("/")} <= {".", ".."}
+    for mount in container.workload.mounts:
+        target = posixpath.normpath(stated(mount.target) or "-")
+        source = mount.source.text if isinstance(mount.source, Known | Unknown) else ""
+        same = posixpath.normpath(posixpath.join(folder, _HERE.sub(".", source)))
+        if not (same == target and own) and any(
+            posixpath.join(each, "").startswith(posixpath.join(target, "")) for each in run
+        ):
+            return True
+    return False
 
 
 def _joined(container: SourceContainer, image: BuiltImage) -> tuple[Argv, ...]:
@@ -38,7 +64,11 @@ def _joined(container: SourceContainer, image: BuiltImage) -> tuple[Argv, ...]:
     workload, own = container.workload, container.argv
     if workload.entrypoint is not None or (own and all(each.startswith("$") for each in own)):
         return container.argvs
+    if isinstance(given := at(container.own, "command"), Scalar) and given.plain and given.text in _NULL:
+        own = ()
     words = own if own or workload.command is not None else image.command
+    if not _ONLY_TELLS.isdisjoint(words):
+        return container.argvs
     found = argvs_of((*image.entrypoint, *words) if image.entrypoint else as_started(image.base, words))
     if not own or not image.entrypoint:
         return found

@@ -5,7 +5,7 @@ Where two could be meant there is none.
 
 from __future__ import annotations
 
-import functools
+import os
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.formats.workload import Known, Unknown, Value
-from trainlaunch.lint.file_kinds import MAKEFILE, kind_of
-from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.lint.build_folders import DOCKERFILE, Place, assignments, placed, program_at
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
-    GITHUB,
     SourceContainer,
     SourceText,
     SourceWord,
@@ -29,7 +27,6 @@ from trainlaunch.rules.sources.source_text import (
 from trainlaunch.yamltree.tolerant import Scalar
 
 _PROGRAMS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
-_IN_FRONT = 4  # words before the program
 _GROUPS = frozenset({"buildx", "image", "builder"})
 _GIVE_NAMES = frozenset({"pull", "tag", "import", "commit"})  # to another image, as their last word
 _SWITCHES = frozenset({
@@ -39,9 +36,6 @@ _SWITCHES = frozenset({
 _SEVERAL = re.compile(r"`|\$\(|\$\{?[\d@*#?!]")  # what isn't the same text in all places
 _BRACED = re.compile(r"\$[{(]([A-Za-z_]\w*)[)}]")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
-# A folder which a variable or a command names that are about the text's own place.
-_OWN = re.compile(r"dirname|rev-parse|bash_source|script|root|repo|project|here|pwd|cwd", re.IGNORECASE)
-_MOST_FOLDERS = 60
 _WRITES = re.compile(  # a Dockerfile, or shows one
     r"^[ \t]*FROM[ \t]+\S|>[ \t]{0,9}\S{0,99}Dockerfile"
     r"|^[ \t@$-]*(?:sudo )?(?:cp|mv|ln|sed|tee|curl|wget)\b[^\n]{0,300}Dockerfile",
@@ -94,58 +88,25 @@ def _name(image: Value[str], text: str) -> str:
     return f"{name}:latest" if name and bare else name
 
 
-@functools.lru_cache(maxsize=64)
 def _has_several(variable: str, text: str) -> bool:
-    given = re.findall(rf"(?<![\w$]){variable}[ \t]*[:?+]?=[ \t]*([^\s;]*)", text)
-    return len({*given}) > 1
+    return len({re.split(r"[\s;]", each, maxsplit=1)[0] for each in assignments(text).get(variable, ())}) > 1
 
 
 def _of_commands(file: SourceText) -> Iterator[tuple[Value[str], Build | None]]:
     """Yield each image that a command builds, with its build, and each that one gives a name otherwise, with None."""
-    if (file.kind == GITHUB and "working-directory" in file.text) or _WRITES.search(file.text):
+    if _WRITES.search(file.text):
         return
-    own = folders = [*_folders(file)]
-    for command in file.commands:
+    for command, place in placed(file):
         words = [each.text.lstrip("@-") if not index else each.text for index, each in enumerate(command)]
-        if words[0] in {"cd", "pushd"} and len(words) > 1 and folders:
-            folders = _entered(command[1], file, (own, folders))
-        at_word = next((i for i, each in enumerate(words[:_IN_FRONT]) if posixpath.basename(each) in _PROGRAMS), None)
-        if at_word is None:
+        at_word = program_at(words)
+        if posixpath.basename("".join(words[at_word : at_word + 1])) not in _PROGRAMS:
             continue
         at_word += 1 + (words[at_word + 1 : at_word + 2] != [] and words[at_word + 1] in _GROUPS)
         verb = "".join(words[at_word : at_word + 1])
         if verb in _GIVE_NAMES:
             yield _value(command[-1], file), None
         elif verb == "build":
-            yield from _built(command[at_word + 1 :], file, folders)
-
-
-def _folders(file: SourceText) -> Iterator[Path]:
-    """Yield the folders in which the commands of a text may run: its own, and those above in its repository."""
-    name = file.source.span(0, 0).file
-    text = Path(name)
-    if name in {"", "-"}:
-        return
-    root = ITS_OWN.root(text)
-    for each in text.absolute().parents:
-        if each.is_relative_to(root):
-            yield each
-        if kind_of(name, "").name == MAKEFILE:
-            return
-
-
-def _entered(word: SourceWord, file: SourceText, folders: tuple[list[Path], list[Path]]) -> list[Path]:
-    """Return the folders in which commands may run behind a `cd`; none where nobody can say which.
-
-    `folders` are those in which the text may begin, and those in which it may be so far.
-    """
-    own, before = folders
-    if not word.known:
-        return before if _OWN.search(word.text) else []
-    inner = [*dict.fromkeys(each / word.text for each in (*own, *before[-len(own) :]))]
-    if not any(each.is_dir() for each in inner) and file.text.count("git clone ") != 1:
-        return []
-    return [*before, *(each for each in inner if each not in before)] if len(before) < _MOST_FOLDERS else []
+            yield from _built(command[at_word + 1 :], file, place)
 
 
 def _value(word: SourceWord, file: SourceText) -> Value[str]:
@@ -153,9 +114,7 @@ def _value(word: SourceWord, file: SourceText) -> Value[str]:
     return Unknown(word.text, span)
 
 
-def _built(
-    words: Sequence[SourceWord], file: SourceText, folders: Sequence[Path]
-) -> Iterator[tuple[Value[str], Build | None]]:
+def _built(words: Sequence[SourceWord], file: SourceText, place: Place) -> Iterator[tuple[Value[str], Build | None]]:
     given: dict[str, list[SourceWord]] = {}
     rest = iter(words)
     for each in rest:
@@ -165,26 +124,33 @@ def _built(
         elif name not in _SWITCHES:
             word = each._replace(text=value) if joined else next(rest, None)
             given.setdefault(name, []).extend([] if word is None else [word])
-    build = _build(given, folders)
+    build = _build(given, place)
     for tag in (*given.get("-t", ()), *given.get("--tag", ())):
         yield _value(tag, file), build
 
 
-def _build(given: Mapping[str, Sequence[SourceWord]], folders: Sequence[Path]) -> Build | None:
+def _build(given: Mapping[str, Sequence[SourceWord]], place: Place) -> Build | None:
     files, targets = ((*given.get("-f", ()), *given.get("--file", ())), given.get("--target", ()))
     contexts = given.get("", ())
     if len(contexts) != 1 or not all(each.known for each in (*contexts, *files, *targets)):
         return None
     if _REMOTE.fullmatch(contexts[0].text):
         return None
-    name = files[-1].text if files else posixpath.join(contexts[0].text, "Dockerfile")
-    places = {(each / name).resolve(): each / contexts[0].text for each in reversed(folders) if (each / name).is_file()}
+    name = files[-1].text if files else posixpath.join(contexts[0].text, DOCKERFILE)
+    if place.open and not posixpath.dirname(posixpath.normpath(name)):
+        return None
+    found = (each for each in reversed(place.folders) if _is_file(each / name))
+    places = {(each / name).resolve(): each / contexts[0].text for each in found}
     arguments = (
         each.text if each.known and "=" in each.text else f"{each.text.partition('=')[0]}=$"
         for each in given.get("--build-arg", ())
     )
     target = targets[-1].text if targets else ""
     return Build(*places.popitem(), target, tuple(arguments)) if len(places) == 1 else None
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - which may raise for a name that is too long
 
 
 def _is_built(container: SourceContainer) -> bool:
@@ -202,12 +168,17 @@ def build_of_service(container: SourceContainer) -> Build | None:
     """Return the build of a service; None where another file or a variable decides it."""
     rest = container.workload.rest
     built = {key.removeprefix("service.build"): value for key, value in rest.items() if key.startswith("service.build")}
-    extends = at(container.own, "extends") is not None and at(container.own, "build") is None
     text = Path(container.workload.span.file)
-    if extends or text.suffix not in {".yml", ".yaml"}:
+    partial = "" not in built and ".context" not in built and _has_others(text)
+    if partial or at(container.own, "extends") is not None or text.suffix not in {".yml", ".yaml"}:
         return None
     context = str(built.get("", built.get(".context", ".")))
-    return _stated(text, built, (context, posixpath.join(context, str(built.get(".dockerfile", "Dockerfile")))))
+    return _stated(text, built, (context, posixpath.join(context, str(built.get(".dockerfile", DOCKERFILE)))))
+
+
+def _has_others(text: Path) -> bool:
+    """Return whether other files of Compose lie beside a text, of which one may have the rest of a service."""
+    return any(each.suffix in {".yml", ".yaml"} and each.name != text.name for each in text.parent.glob("*compose*"))
 
 
 def _build_of_devcontainer(file: SourceText) -> Build | None:
@@ -232,4 +203,4 @@ def _stated(text: Path, built: Mapping[str, object], paths: tuple[str, str]) -> 
     given = ((key.removeprefix(".args."), value) for key, value in built.items() if key.startswith(".args."))
     arguments = (str(value) if key.isdecimal() else f"{key}={'$' if value is None else value}" for key, value in given)
     path = text.absolute().parent / file
-    return Build(path.resolve(), text.absolute().parent / context, target, tuple(arguments)) if path.is_file() else None
+    return Build(path.resolve(), text.absolute().parent / context, target, tuple(arguments)) if _is_file(path) else None

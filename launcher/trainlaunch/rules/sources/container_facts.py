@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainlaunch.diagnostics import Span
 from trainlaunch.formats.workload import Known, Unknown, Value, Workload, stated
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.least_shm import LEAST_SHM
+from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at
 from trainlaunch.units import GIB, MIB, docker_size, format_size
 
@@ -58,21 +59,31 @@ def command_span(workload: Workload) -> Span:
 
 def env_of(container: SourceContainer) -> dict[str, Value[str]]:
     """Return the variables that a container's commands get: its image's, its own, and those that a shell exports."""
+    span = container.workload.span
     built = container.built.env if container.built is not None else {}
-    return {**built, **container.workload.env, **dict(_exported(container))}
-
-
-def _exported(container: SourceContainer) -> Iterator[tuple[str, Value[str]]]:
+    passed = {name: Unknown(name, span) for name in container.workload.secrets}
+    found: dict[str, Value[str]] = {**built, **passed, **container.workload.env}
+    exported: dict[str, Value[str]] = {}
     for argv in container.argvs:
-        declared = argv[:1] == ("export",)
-        assigned = [*itertools.takewhile(_ASSIGNED.match, argv[declared:])]
-        for each in argv[1:] if declared else assigned if len(assigned) < len(argv) else ():
-            name, joined, value = each.partition("=")
-            known = joined and "$" not in value and "`" not in value
-            yield (
-                name,
-                Known(value, value, container.workload.span) if known else Unknown(value, container.workload.span),
-            )
+        alone = all(map(_ASSIGNED.match, argv))
+        for name, value in _assigned(argv[1:] if argv[:1] == ("export",) else argv if alone else (), span).items():
+            if not alone or name in found:  # what is no variable of the process stays with the shell
+                exported[name] = value if exported.get(name, value) == value else Unknown(name, span)
+    return found | exported
+
+
+def in_front_of(argv: Argv, span: Span) -> dict[str, Value[str]]:
+    """Return the variables that stand in front of a command, and hold for it alone."""
+    words = argv[1:] if argv[:1] == ("env",) else argv
+    return _assigned(itertools.takewhile(_ASSIGNED.match, words), span)
+
+
+def _assigned(words: Iterable[str], span: Span) -> dict[str, Value[str]]:
+    pairs = (each.partition("=") for each in words)
+    return {
+        name: Known(value, value, span) if joined and "$" not in value and "`" not in value else Unknown(value, span)
+        for name, joined, value in pairs
+    }
 
 
 def is_privileged(workload: Workload) -> bool:

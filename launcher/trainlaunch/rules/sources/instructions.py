@@ -7,17 +7,16 @@ import re
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.repository.regular_files import read_regular
-from trainlaunch.rules.sources.near_scripts import near_file
+from trainlaunch.rules.sources.near_scripts import near_file, text_with_modules
 from trainlaunch.rules.sources.programs import Argv, program
 from trainlaunch.rules.sources.source_text import Instruction, SourceContainer, SourceText, context_of
 from trainlaunch.rules.sources.training_commands import SHELLS, shell_text
-from trainlaunch.units import MIB
 
 _NO_ENTRYPOINT = re.compile(
     r"(?:docker\.io/)?(?:library/)?(?:python|ubuntu|debian|nvidia\/cuda|pytorch/pytorch|continuumio/\w+)(?:[:@]|$)"
 )
 
+_WORD = re.compile(r'"([^"]*)"')
 _PYTHON = re.compile(r"python[\d.]*")
 _HANDS_ON = re.compile(r"\bargv\b|REMAINDER|subprocess|Popen|\bexec|\bos\.(?:system|spawn)|runpy")
 
@@ -34,6 +33,25 @@ def stages(file: SourceText) -> Iterator[list[Instruction]]:
             stage.append(each)
     if stage:
         yield stage
+
+
+def process_of(file: SourceText, stage: list[Instruction]) -> dict[str, Instruction]:
+    """Return the CMD and the ENTRYPOINT of a stage: the last of each, and none for images that are built of it."""
+    return {
+        each.name: each for each in stage if each.name in {"CMD", "ENTRYPOINT"} and not _is_for_children(file, each)
+    }
+
+
+def _is_for_children(file: SourceText, each: Instruction) -> bool:
+    line = file.text[file.text.rfind("\n", 0, each.start) + 1 : each.start]
+    return "ONBUILD" in line.upper()
+
+
+def is_of_posix_shell(stage: list[Instruction]) -> bool:
+    """Return whether a shell of POSIX reads what a stage's instructions have in their shell form."""
+    shells = [each.value for each in stage if each.name == "SHELL"]
+    own = not shells or not SHELLS.isdisjoint(map(posixpath.basename, _WORD.findall(shells[-1])))
+    return own and "mcr.microsoft.com/windows" not in stage[0].value
 
 
 def without_entrypoint(image: str) -> Severity:
@@ -59,11 +77,8 @@ def script_given_command(container: SourceContainer) -> str:
     if not _PYTHON.fullmatch(posixpath.basename(first)) or started.launched or not started.script.endswith(".py"):
         return ""
     path = near_file(container.workload.span.file, started.script, context_of(container))
-    try:
-        text = read_regular(path, MIB).decode() if path is not None else "argv"
-    except (OSError, ValueError):
-        return ""
-    return "" if _HANDS_ON.search(text) else started.script
+    text = text_with_modules(path) if path is not None else None
+    return "" if text is None or _HANDS_ON.search(text) else started.script
 
 
 def is_command(argv: Argv) -> bool:

@@ -195,6 +195,26 @@ def script_at(path: Path, words: tuple[str, ...] = ()) -> NearScript | None:
     return whole._replace(serves=shown_by(text).serves)
 
 
+def text_with_modules(path: Path) -> str | None:
+    """Return the text of a script and of all that it imports from beside it; None where a part can't be read."""
+    texts: dict[Path, str] = {}
+    waiting = [path]
+    while waiting and len(texts) <= _MOST_MODULES:
+        each = waiting.pop()
+        try:
+            texts[each] = read_regular(each, MIB).decode()
+        except (OSError, ValueError):
+            return None
+        for module in {*_modules(texts[each])}:
+            first, *parts = module.split(".")
+            beside = each.parent.joinpath(first, *parts).with_suffix(".py") if first else None
+            if beside is not None and _is_file(beside) and ITS_OWN.holds(beside, path):
+                waiting += [beside] if beside not in texts else []
+            elif first not in _BARE | _OF_TOKENS | _OF_ROWS:
+                return None
+    return None if waiting else "\n".join(texts.values())
+
+
 def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each module that a script imports from its own folder or the one above."""
     for module in sorted({*_modules(text)})[:_MOST_MODULES]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Workload, stated
-from trainlaunch.rules.sources.container_facts import env_of, has_gpu, images_of, is_torch_image
+from trainlaunch.rules.sources.container_facts import env_of, has_gpu, images_of, in_front_of, is_torch_image
 from trainlaunch.rules.sources.near_scripts import (
     YOLO_WORKERS,
     NearScript,
@@ -74,15 +74,19 @@ _HTTP = re.compile(r"\bcurl\b|\bwget\b|https?://|urllib|requests\.get")
 
 def purpose_of(container: SourceContainer, carried: Mapping[str, str] = {}) -> Purpose:
     """Return what a container is for, with its signs; `carried` are scripts that its text carries by name."""
-    env = env_of(container)
+    env, span = env_of(container), container.workload.span
     started = [(_near(container, each, carried), each) for each in container.argvs]
     started.append((written_inside(container.argv), ()))
     scripts = [
-        started_by(each._replace(ranks=each.ranks and (each.trains or is_training(argv))), argv, env)
+        started_by(_of_ranks(each, argv), argv, env | in_front_of(argv, span))
         for each, argv in started
         if each is not None
     ]
     return _weighed(container, scripts)._replace(script=together(scripts))
+
+
+def _of_ranks(script: NearScript, argv: Argv) -> NearScript:
+    return script._replace(ranks=script.ranks and (script.trains or is_training(argv)))
 
 
 def _weighed(container: SourceContainer, scripts: list[NearScript]) -> Purpose:
@@ -132,8 +136,10 @@ def workers_of(container: SourceContainer) -> int | None:
     """
     if container.purpose.verdict in {SERVING, OTHER}:
         return None
-    env = {} if container.object_kind.startswith("Ray") else env_of(container)
-    return stated_workers(container.argvs, env)
+    span, of_ray = container.workload.span, container.object_kind.startswith("Ray")
+    env = {} if of_ray else env_of(container)
+    found = (stated_workers((each,), env if of_ray else env | in_front_of(each, span)) for each in container.argvs)
+    return max((each for each in found if each is not None), default=None)
 
 
 def ranks_of(container: SourceContainer) -> int:

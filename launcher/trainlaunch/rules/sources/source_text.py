@@ -64,7 +64,8 @@ class BuiltImage(NamedTuple):
     """What the Dockerfile says of which a text builds an image: its ENTRYPOINT, its CMD, and the image that it is from.
 
     What its last stage leaves to that image is empty. `base` has variables that only the build knows as they are
-    written, `env` those of the image. `context` is the folder of the build, seen from that of the text.
+    written, `env` those of the image. `context` is the folder of the build, seen from that of the text, and
+    `folder` the one inside in which the process begins.
     """
 
     entrypoint: Argv = ()
@@ -72,6 +73,7 @@ class BuiltImage(NamedTuple):
     base: str = ""
     context: str = ""
     env: abc.Mapping[str, Value[str]] = {}
+    folder: str = "/"
 
 
 class SourceContainer(NamedTuple):

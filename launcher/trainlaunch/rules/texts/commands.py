@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Set
 
 from trainlaunch.diagnostics import Edit, Severity
 from trainlaunch.formats.docker.table import FLAGS
@@ -14,10 +14,13 @@ from trainlaunch.rules.base.text_rule import at_container, container_rule, text_
 from trainlaunch.rules.sources.container_facts import command_span
 from trainlaunch.rules.sources.instructions import (
     instruction_text,
+    is_of_posix_shell,
+    process_of,
     script_given_command,
     stages,
     without_entrypoint,
 )
+from trainlaunch.rules.sources.programs import Argv, program
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
@@ -59,9 +62,11 @@ def command_in_one_word(file: SourceText) -> Iterator[Problem]:
             problem = _one_word(argv.value[0])._replace(span=argv.span, field=workload.place)
             yield problem._replace(severity=severity)
     for stage in stages(file):
-        own = next((each for each in reversed(stage) if each.name == "ENTRYPOINT"), None)
-        for each in stage:
-            alone = each.exec_form or (len(each.words) == 1 and each.words[0].known)  # quoted whole for a shell
+        last = process_of(file, stage)
+        own = last.get("ENTRYPOINT")
+        for each in last.values():
+            quoted = len(each.words) == 1 and each.words[0].known and is_of_posix_shell(stage)  # whole, for a shell
+            alone = each.exec_form or quoted
             word = each.words[0].text if each.words and alone else ""
             if _COMMAND.fullmatch(word) and (each is own or own is None):
                 by_image = own is None and each.exec_form
@@ -98,7 +103,7 @@ def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
     for container in file.containers:
         yield from at_container(container, _eaten(container))
     stage = [*stages(file)][-1:] or [[]]
-    last = {each.name: each for each in stage[0] if each.name in {"ENTRYPOINT", "CMD"}}
+    last = process_of(file, stage[0])
     each = last.get("ENTRYPOINT")
     text = instruction_text(each) if each is not None else None
     if each is None or text is None or _USES.search(text):
@@ -106,7 +111,7 @@ def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
     # Without a CMD nothing is known to be lost; of a training command's arguments it is worth saying.
     if not any(map(is_training, commands_in(text))) and not (each.exec_form and "CMD" in last):
         return
-    lost = f"CMD {last['CMD'].value.strip()}" if "CMD" in last else "what stands behind the image in docker run"
+    lost = "the CMD" if "CMD" in last else "what stands behind the image in docker run"
     yield Problem(
         f"the ENTRYPOINT is a shell's text, so {lost} is dropped",
         'write the ENTRYPOINT as a JSON list of words, or "$@" at the end of the text behind sh -c',
@@ -127,7 +132,7 @@ def _eaten(container: SourceContainer) -> Iterator[Problem]:
         return
     if not _USES.search(text):
         yield Problem(
-            f"the entrypoint is a shell's text, so the command {rest.text[:60]} is dropped",
+            f"the entrypoint is a shell's text, so the command behind it, {_named(rest.value)}, is dropped",
             'write "$@" at the end of the text, or the whole command into it',
             "words behind the text of -c are its $0, $1 …, which it doesn't use",
             span=rest.span,
@@ -138,11 +143,17 @@ def _handed_to(script: str, container: SourceContainer) -> Problem:
     """Return what is said of a whole command that the script of the image's ENTRYPOINT gets."""
     key = "entrypoint: " if container.workload.format == COMPOSE else "--entrypoint "
     return Problem(
-        f"the image's ENTRYPOINT runs {script}, which gets {' '.join(container.argv)[:60]} as its arguments",
+        f"the image's ENTRYPOINT runs {script}, which gets {_named(container.argv)} as its arguments",
         f"write {key}{container.argv[0]} with the other words as the command, or make the ENTRYPOINT a CMD",
         "a container's command replaces CMD alone; an ENTRYPOINT gets it as its arguments",
         span=command_span(container.workload),
     )
+
+
+def _named(argv: Argv) -> str:
+    """Return the program and the script of a command: its other words may be somebody's secret."""
+    found = program(argv)
+    return " ".join(filter(None, (found.name, found.script))) or "whatever it is"
 
 
 @text_rule("TL323", Severity.WARNING)
@@ -160,29 +171,40 @@ def dollar_without_shell(file: SourceText) -> Iterator[Problem]:
                 yield _literal(container, node, match[0][1:])
     for container in file.containers if file.kind == KUBERNETES else ():
         yield from _of_pod(container)
+    names = {key: _names(file, key) for key in ("ENV", "ARG")}
+    before: set[str] = set()  # stages with an ENTRYPOINT, which gets the CMD of one that is made from them
     for stage in stages(file):
-        yield from _of_image(file, stage)
+        words = [each for each in stage[0].value.lower().split() if not each.startswith("--")]
+        own = "ENTRYPOINT" in process_of(file, stage)
+        if own or before.isdisjoint(words[:1]):
+            yield from _of_image(file, stage, names)
+        if own or not before.isdisjoint(words[:1]):
+            before.update(words[-1:])
 
 
-def _of_image(file: SourceText, stage: Iterable[Instruction]) -> Iterator[Problem]:
+def _of_image(file: SourceText, stage: list[Instruction], names: Mapping[str, Set[str]]) -> Iterator[Problem]:
     """Yield a variable of the image in a list of words, which no shell reads."""
-    last = {each.name: each for each in stage if each.name in {"CMD", "ENTRYPOINT"}}
+    last = process_of(file, stage)
     for each in last.values():
-        argv = tuple(word.text for word in last.get("ENTRYPOINT", each).words)
-        if not each.exec_form or not argv or posixpath.basename(argv[0]) in SHELLS or not is_python(argv):
+        first = last.get("ENTRYPOINT", each)
+        argv = tuple(word.text for word in first.words)
+        listed = each.exec_form and first.exec_form  # else the CMD is dropped
+        if not listed or not argv or posixpath.basename(argv[0]) in SHELLS or not is_python(argv):
             continue
         for match in filter(None, (_PLAIN.fullmatch(word.text) for word in each.words)):
-            if any(_sets(other, match[1]) for other in file.instructions if other.name in {"ENV", "ARG"}):
+            if match[1] in names["ENV"] | names["ARG"]:
+                only = "" if match[1] in names["ENV"] else f", with ENV {match[1]}, since an ARG is of the build alone"
                 yield Problem(
                     f"the program gets the characters {match[0].rpartition('=')[2]}, since no shell runs",
-                    f"write the value, or {each.name} exec … without the list",
+                    f"write the value, or {each.name} exec … without the list{only}",
                     "a list of words is passed on as it is",
                     span=file.source.span(each.start, each.end),
                 )
 
 
-def _sets(each: Instruction, name: str) -> bool:
-    return re.search(rf"(?:^|\s){name}(?:[=\s]|$)", each.value) is not None
+def _names(file: SourceText, key: str) -> Set[str]:
+    values = " ".join(each.value for each in file.instructions if each.name == key)
+    return {each.partition("=")[0] for each in values.split()}
 
 
 def _of_pod(container: SourceContainer) -> Iterator[Problem]:
