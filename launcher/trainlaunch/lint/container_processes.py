@@ -16,8 +16,16 @@ from trainlaunch.lint.image_builds import Builds, build_of, builds_of
 from trainlaunch.lint.shell_scripts import script_started, with_scripts
 from trainlaunch.rules.sources.instructions import is_command
 from trainlaunch.rules.sources.programs import UNKNOWN, Argv, program, work_of
-from trainlaunch.rules.sources.source_text import DEVCONTAINER, BuiltImage, SourceContainer, SourceText, at, text_at
-from trainlaunch.rules.sources.training_commands import argvs_of
+from trainlaunch.rules.sources.source_text import (
+    COMPOSE,
+    DEVCONTAINER,
+    BuiltImage,
+    SourceContainer,
+    SourceText,
+    at,
+    text_at,
+)
+from trainlaunch.rules.sources.training_commands import argvs_of, is_training
 from trainlaunch.yamltree.tolerant import Scalar
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})  # which leaves a service the CMD of its image
@@ -32,14 +40,17 @@ def with_processes(file: SourceText) -> SourceText:
 
 
 def _completed(container: SourceContainer, file: SourceText, builds: Builds) -> SourceContainer:
-    build = build_of(container, file, builds)
+    build, said = build_of(container, file, builds), container.argvs
     image = image_of(build, container.workload.span.file) if build is not None else None
     if image is not None and not _is_covered(container, image):
         if file.kind == DEVCONTAINER and text_at(container.own, "overrideCommand") != "false":  # its editor's shell
             image = image._replace(entrypoint=(), command=())
         container = container._replace(built=image)
         container = container._replace(argvs=_joined(container, image))
-    return container._replace(argvs=with_scripts(container))
+        said = container.argvs if file.kind == COMPOSE else said  # where the service itself names its Dockerfile
+    found = with_scripts(container)
+    indirect = not any(map(is_training, said)) and any(map(is_training, found))
+    return container._replace(argvs=found, indirect=indirect)
 
 
 def _is_covered(container: SourceContainer, image: BuiltImage) -> bool:

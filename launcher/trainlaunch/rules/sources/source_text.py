@@ -82,6 +82,7 @@ class SourceContainer(NamedTuple):
     `argv` is its process as far as the text says, `argvs` are the commands in it. `add_shm` returns the edits that
     set a size of /dev/shm in bytes, none where the text takes no such edit. Before any rule is asked, `purpose` is
     weighed, and `argvs` also have what its image (`built`, where the text builds that) and shell scripts run.
+    `indirect` says that only those train, and that a line or a script's path leads to them.
     """
 
     workload: Workload
@@ -94,6 +95,7 @@ class SourceContainer(NamedTuple):
     argv: Argv = ()
     purpose: Purpose = Purpose("")
     built: BuiltImage | None = None
+    indirect: bool = False
 
 
 def context_of(container: SourceContainer) -> str:

@@ -68,6 +68,8 @@ def shm_size_missing(file: SourceText) -> Iterator[Problem]:
         if is_fragment(container) or _is_of_ray(container):
             continue
         severity, reason = need(container, beside)
+        if severity is Severity.ERROR and container.indirect:
+            severity = Severity.WARNING  # what lies there now may not be what runs
         if severity is not None:
             group = PRACTICE if reason == LONE_GPU else ""
             yield _missing(file, container, reason)._replace(severity=severity, group=group)
