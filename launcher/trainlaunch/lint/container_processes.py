@@ -49,7 +49,7 @@ def _completed(container: SourceContainer, file: SourceText, builds: Builds) -> 
         container = container._replace(argvs=_joined(container, image))
         said = container.argvs if file.kind == COMPOSE else said  # where the service itself names its Dockerfile
     found = with_scripts(container)
-    indirect = not any(map(is_training, said)) and any(map(is_training, found))
+    indirect = found != said and not any(map(is_training, said))
     return container._replace(argvs=found, indirect=indirect)
 
 

@@ -40,7 +40,9 @@ _YAML: dict[str, Callable[[str, str, Documents], SourceText]] = {
     ECS: read_ecs,
     SAGEMAKER: lambda text, name, found: SourceText(SAGEMAKER, text, Source(text, name), nodes=found.nodes),
 }
-_CONFLICT = tuple(re.compile(each, re.MULTILINE) for each in (r"^<{7} \S[^\n]{0,60}", r"^={7}\r?$", r"^>{7} "))
+_OURS = re.compile(r"^<{7} \S[^\n]{0,60}", re.MULTILINE)
+_THEIRS = re.compile(r"^={7}\r?$", re.MULTILINE)
+_MERGED = re.compile(r"^>{7} ", re.MULTILINE)
 _REGIONS = {SHELL: whole, MARKDOWN: fences, MAKEFILE: recipes}
 
 
@@ -80,12 +82,12 @@ def _merging(text: str, name: str, kind: str, at: int | None = None) -> Unreadab
 
     `at` is the line where its reader stopped, which must be one of theirs.
     """
-    found = first = _CONFLICT[0].search(text)
-    for each in _CONFLICT[1:]:
-        found = each.search(text, found.end()) if found is not None else None
-    if first is None or found is None:
+    first = _OURS.search(text)
+    between = _THEIRS.search(text, first.end()) if first else None
+    end = _MERGED.search(text, between.end()) if between else None
+    if first is None or end is None:
         return None
-    line, last = (text.count("\n", 0, each.start()) + 1 for each in (first, found))
+    line, last = (text.count("\n", 0, each.start()) + 1 for each in (first, end))
     if at is not None and not line <= at <= last:
         return None
     message = f"Git left both sides of a merge in it, from {first[0]} on"

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import posixpath
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainlaunch.formats.docker.line import commands
-from trainlaunch.formats.docker.literals import literals_of_shell
-from trainlaunch.formats.docker.shell_lexer import tokens
+from trainlaunch.formats.docker.literals import Course, Step, literals_of_shell
+from trainlaunch.formats.docker.shell_lexer import Word, tokens
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.rules.sources.near_scripts import near_file
 from trainlaunch.rules.sources.programs import Argv, bare
 from trainlaunch.rules.sources.source_text import SourceContainer, context_of
 from trainlaunch.rules.sources.training_commands import SHELLS, argvs_of
-from trainlaunch.units import MIB
 
 _NAME = re.compile(r"[^$]*\.(?:ba)?sh")
-_WITH_VALUE = frozenset({"-o", "+o", "-O", "+O"})
-_OPENS, _CLOSES = frozenset({"if", "case", "select", "{"}), frozenset({"fi", "esac", "}"})
+_SWITCH = re.compile(r"[-+][aefilmuvx]+|--(?:login|noprofile|norc|posix)?")
+_WITH_VALUE = re.compile(r"[-+][aefilmuvx]*[oO]")
 _TEMPLATE = re.compile(r"\{\{|\{%|<%")
 _POSITIONAL = re.compile(r"\$(?:[@*1-9]|\{[@*1-9])")
-_ALL_WORDS = frozenset({"$@", "$*", "${@}"})
+_RUNS_WORDS = re.compile(r"(?:exec )?\$(?:[@*]|\{@\})")
+_CHANGED = re.compile(r"\bshift\b|\bset[ \t]+--")
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)\+?=")
 _DEEPEST = 3
+_MOST_CHARACTERS = 300_000  # as of a text that is judged
+_MOST_COMMANDS = 25  # of a script, as each rule reads them at each place that starts it
+_MOST_NAMES = 100
+_SILENT = frozenset({"cd", "echo", "mkdir", "set"})
 
 
 class ShellScript(NamedTuple):
@@ -43,18 +48,23 @@ def script_started(container: SourceContainer, argv: Argv) -> ShellScript | None
 
 def with_scripts(container: SourceContainer) -> tuple[Argv, ...]:
     """Return the commands of a container, each that starts a script with those of the script behind it."""
-    return tuple(found for argv in container.argvs for found in _followed(container, argv, 0))
+    found: dict[Argv, None] = {}
+    for argv in container.argvs:
+        _follow(container, argv, found, 0)
+    return tuple(found)
 
 
-def _followed(container: SourceContainer, argv: Argv, depth: int) -> Iterator[Argv]:
-    yield argv
-    script = script_started(container, argv) if depth < _DEEPEST else None
+def _follow(container: SourceContainer, argv: Argv, found: dict[Argv, None], depth: int) -> None:
+    if argv in found:
+        return
+    found[argv] = None
+    script = script_started(container, argv) if depth < _DEEPEST and len(found) <= _MOST_COMMANDS else None
     if script is None:
         return
     words = _named(argv)[1]
     for each in (*script.argvs, *([words] if script.runs_words and words else [])):
         for inner in argvs_of(each):
-            yield from _followed(container, inner, depth + 1)
+            _follow(container, inner, found, depth + 1)
 
 
 def _named(argv: Argv) -> tuple[str, Argv]:
@@ -63,9 +73,10 @@ def _named(argv: Argv) -> tuple[str, Argv]:
     if rest and posixpath.basename(rest[0]) in SHELLS:
         at = 1
         while at < len(rest) and rest[at].startswith(("-", "+")):
-            if re.fullmatch(r"-[a-z]*c", rest[at]):
-                return "", ()
-            at += 1 + (rest[at] in _WITH_VALUE)
+            valued = _WITH_VALUE.fullmatch(rest[at]) is not None
+            if not (valued or _SWITCH.fullmatch(rest[at])) or (valued and rest[at + 1 : at + 2] == ("noexec",)):
+                return "", ()  # it may run another text, or none
+            at += 1 + valued
         rest = rest[at:]
     return (rest[0], rest[1:]) if rest and _NAME.fullmatch(rest[0]) else ("", ())
 
@@ -74,43 +85,45 @@ def _named(argv: Argv) -> tuple[str, Argv]:
 def _script(named_by: str, name: str, context: str) -> ShellScript | None:
     path = near_file(named_by, name, context)
     try:
-        text = read_regular(path, MIB).decode() if path is not None else "{{"
+        text = read_regular(path, _MOST_CHARACTERS).decode() if path is not None else "{{"
     except (OSError, ValueError):
         return None
     if _TEMPLATE.search(text):
         return None
-    found = [*_commands(text)]
-    runs = any(words[0] in _ALL_WORDS or words[:2] in {("exec", each) for each in _ALL_WORDS} for words, _ in found)
-    sure = tuple(words for words, sure in found if sure)
+    sure = _sure_commands(text)
+    runs = not _CHANGED.search(text) and any(_RUNS_WORDS.fullmatch(" ".join(each)) for each in sure)
     return ShellScript(sure, _POSITIONAL.search(text) is not None, runs)
 
 
-def _commands(text: str) -> Iterator[tuple[Argv, bool]]:
-    """Yield the commands of a script, and whether it surely gets to each: not in a branch, nor behind its end."""
-    literals = literals_of_shell(text, [*commands(tokens(text))])
-    opened: list[str] = []
-    ended, unsure = False, False
-    for found, operators in commands(literals.filled(tokens(text))):
-        words = tuple(each.text for each in found)
-        words = words[1:] if words[:1] in {("do",), ("then",), ("else",)} else words
-        if words and (words[0] in _OPENS or (words[0] == "function" and words[-1] == "{")):
-            opened.append("{" if words[-1] == "{" else words[0])
-        if words:
-            yield words, not (opened or ended or unsure)
-            ended = ended or _ends(words, opened, unsure)
-        if words and words[0] in _CLOSES and opened:
-            opened.pop()
-        last = [each.text for each in operators if each.text in {"&&", "||", ";", "\n", "|", "&"}][-1:]
-        if words or last:
-            unsure = last == ["||"] or (last == ["&&"] and (unsure or words[:1] in {("[",), ("[[",), ("test",)}))
+def _sure_commands(text: str) -> tuple[Argv, ...]:
+    """Return the commands that a script surely gets to, up to the first that may end it, with what it may export."""
+    listed = [*commands(tokens(text))]
+    literals, course = literals_of_shell(text, listed), Course()
+    sure: dict[Argv, None] = {}
+    unclear: dict[str, None] = {}
+    for found, operators in listed:
+        step = course.step([each for each in literals.filled(iter(found)) if isinstance(each, Word)], operators)
+        argv = tuple(each.text for each in step.words)
+        if not argv:
+            continue
+        names = [match[1] for each in argv if (match := _ASSIGNED.match(each))]
+        if len(names) == len(argv) or (argv[0] == "export" and not step.sure):
+            unclear |= dict.fromkeys(names)
+        elif step.sure and argv[0] not in _SILENT:
+            sure[argv] = None
+        if _may_end(argv, step, course.opened):
+            break
+    exported = tuple(f"{each}=${each}" for each in itertools.islice(unclear, _MOST_NAMES))
+    return (*itertools.islice(sure, _MOST_COMMANDS), *([("export", *exported)] if exported else []))
 
 
-def _ends(words: Argv, opened: list[str], unsure: bool) -> bool:
-    """Return whether a script may be over with a command, but for a failure: the body of a function isn't run yet."""
-    if "{" in opened or words[0] not in {"exec", "exit"}:
+def _may_end(argv: Argv, step: Step, opened: list[str]) -> bool:
+    """Return whether a script may be over with a command, or a loop that is surely run, but for a failure."""
+    if argv[0] in {"break", "continue"}:
+        return opened[:1] == ["each"]
+    if argv[0] not in {"exec", "exit"} or step.inside == "(":
         return False
-    if words[0] == "exec":
-        return len(words) > 1
-    if opened[-1:] == ["case"]:  # of its options, mostly for help
-        return False
-    return words[1:] == ("0",) or (not unsure and (words[1:] == () or not opened))
+    if argv[0] == "exec":
+        return len(argv) > 1
+    fails = re.fullmatch(r"[1-9]\d*", argv[1]) is not None if argv[1:] else step.behind == "||"
+    return step.sure or not fails

@@ -1,25 +1,39 @@
-"""Variables that a text itself gives one literal value, put in where it uses them.
+"""What a shell surely gets to, and variables that a text itself gives one literal value, put in where it uses them.
 
-What is set twice, in a branch or a loop, or by anything but a literal, stays a variable of unknown value.
+What is set twice, or may be set by anything but a literal, stays a variable of unknown value.
 """
 
 from __future__ import annotations
 
+import itertools
+import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from trainlaunch.formats.docker.shell_lexer import Operator, Piece, Word, tokens
 
 _USED = r"\$(?:(\w+)|\{(\w+)\}|\((\w+)\))"
 _ALL_OF = r"\$\{(\w+)\[@\]\}"
-_ASSIGNED = r"([A-Za-z_]\w*)(\+?=)"
-_ARRAY = r"^[ \t]*([A-Za-z_]\w*)(\+?)=\(([^()]*)\)"
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)((?:\[[^]]*\])?\+?=)")
+_NAMED = re.compile(r"[-+!]*([A-Za-z_]\w*)")
+_ARRAY = r"^[ \t]*([A-Za-z_]\w*)=\(([^()]*)\)"
 _OF_MAKE = r"^(?:override[ ]+|export[ ]+)?([A-Za-z_]\w*)[ \t]*([:?+]{0,2}=)[ \t]*([^\n#]*)"
 _BRANCH_OF_MAKE = r"^[ \t]*(?:if(?:n?eq|n?def)\b|(else|endif)\b)"
 _DECLARING = frozenset({"export", "local", "readonly", "declare", "typeset"})
-_OPENS = frozenset({"if", "for", "while", "until", "case", "select", "{"})
-_CLOSES = frozenset({"fi", "done", "esac", "}"})
+_SOURCING = frozenset({".", "source", "eval"})
+_TOUCHING = frozenset({"for", "select", "read", "mapfile", "readarray", "printf", "unset", "getopts", "let"})
+_OPENS = frozenset({"if", "while", "until", "{", "for", "select", "case"})
+_IN_FRONT = frozenset({"if", "while", "until", "{", "then", "else", "elif", "do", "!", "time", "function"})
+_LOOPS = frozenset({"while", "until", "select", "for", "each"})
+_CLOSES = {"fi": {"if"}, "done": _LOOPS, "esac": {"case"}, "}": {"{"}}
+_JOINS = frozenset({"&&", "||", "|", "|&"})
+# Programs that ask nothing with whose answer a text goes on: where one fails, something is broken.
+_STEPS = frozenset({
+    *("cd", "mkdir", "cp", "chmod", "tar", "unzip", "export", "set", "ulimit", "source", ".", "echo", "sleep"),
+    *("pip", "pip3", "conda", "uv", "apt-get", "apt", "python", "python3", "torchrun", "accelerate", "deepspeed"),
+})  # fmt: skip
+_ASKING = frozenset({"-c", "show", "check", "list"})  # words of theirs
 _DEEPEST = 4
 
 
@@ -80,11 +94,90 @@ def _given(piece: Piece, text: str, *, quoted: bool) -> Piece:
     return Piece(text, piece.start, piece.end, piece.start, True, quoted, True)
 
 
+class Step(NamedTuple):
+    """A command without the shell's own words in front, and whether a shell surely gets to it.
+
+    `inside` is the innermost of what is open around it, empty for none; `behind` and `end` are the operators around it.
+    """
+
+    words: list[Word]
+    sure: bool
+    inside: str
+    behind: str
+    end: str
+
+
+class Course:
+    """The way of a shell through a text.
+
+    It surely gets to what begins a list or follows steps alone, outside of everything but a `for` over literals.
+    """
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []  # "each" is such a `for`; what is closed wrongly adds "?", which nothing closes
+        self._sure, self._end = True, ""
+
+    def step(self, words: list[Word], operators: list[Operator]) -> Step:
+        """Return the next command of a text, as `commands` gives it."""
+        behind, end = self._end, operators[-1].text if operators else ""
+        if behind in _JOINS and not words and end in {"\n", "\r\n"}:  # the list goes on
+            return Step([], False, "", behind, end)
+        rest = self._open(words)
+        first = rest[0].text if rest else ""
+        inside = self.opened[-1] if self.opened else ""
+        step = Step(rest, self._is_sure() and first not in {"for", *_CLOSES}, inside, behind, end)
+        if first in _CLOSES:
+            self._close(_CLOSES[first])
+        if end == "(":
+            self.opened.append("((" if behind == end and not words else end)
+        elif end == ")" and self.opened[-1:] != ["case"]:  # of which it ends a pattern
+            self._close({"(", "(("})
+        elif self.opened[-1:] in ([], ["each"]):
+            goes_on = end == "&&" and self._sure and _is_step(rest) and words[0].text != "!"
+            self._sure = goes_on or end not in _JOINS
+        self._end = end
+        return step
+
+    def _is_sure(self) -> bool:
+        return self._sure and self.opened[-1:] in ([], ["each"])
+
+    def _open(self, words: list[Word]) -> list[Word]:
+        """Open what the first words of a command do, and return those behind them."""
+        at = 0
+        while at < len(words) and words[at].text in _IN_FRONT:
+            if words[at].text in _OPENS:
+                self.opened.append(words[at].text)
+            at += 1 + (words[at].text == "function")
+        rest = words[at:]
+        first = rest[0].text if rest else ""
+        if first in _OPENS:
+            over = rest[3:] if [each.text for each in rest[2:3]] == ["in"] else []
+            each = first == "for" and self._is_sure() and over and all(word.known for word in over)
+            self.opened.append("each" if each else first)
+        return rest
+
+    def _close(self, kinds: Collection[str]) -> None:
+        if self.opened and self.opened[-1] in kinds:
+            self.opened.pop()
+        else:
+            self.opened.append("?")
+
+
+def _behind_assignments(words: list[Word]) -> list[Word]:
+    return [*itertools.dropwhile(lambda each: _ASSIGNED.match(each.text), words)]
+
+
+def _is_step(words: list[Word]) -> bool:
+    texts = [each.text for each in _behind_assignments(words)]
+    return bool(texts) and posixpath.basename(texts[0]) in _STEPS and _ASKING.isdisjoint(texts)
+
+
 class _Found:
-    """What is assigned so far: None for what is no single literal."""
+    """What is assigned so far, None for what is no single literal; others may have changed the first `lost` of it."""
 
     def __init__(self) -> None:
         self.words: dict[str, Word | None] = {}
+        self.lost = 0
 
     def add(self, name: str, word: Word | None) -> None:
         """Note one assignment of a variable."""
@@ -94,37 +187,45 @@ class _Found:
 
 
 def literals_of_shell(text: str, commands: Iterable[tuple[list[Word], list[Operator]]]) -> Literals:
-    """Return the literals that the commands of a shell's text set at its outermost level."""
+    """Return the literals that the commands of a shell's text set where it surely gets to."""
     if "$" not in text:
         return NO_LITERALS
-    found = _Found()
-    depth, before = 0, ""
+    found, course = _Found(), Course()
     for words, operators in commands:
-        first = words[0].text if words else ""
-        opens = first in _OPENS or (len(words) == 1 and any(each.text == ")" for each in operators))
-        depth += opens
-        sure = depth == 0 and before not in {"&&", "||"}
-        _take(words, found, sure=sure)
-        depth -= first in _CLOSES and depth > 0
-        ends = [each.text for each in operators if each.text in {"&&", "||", ";", "\n", "|", "&"}]
-        before = ends[-1] if ends else before
-    return Literals(_resolved(found.words), dict(_arrays(text)))
+        step = course.step(words, operators)
+        _take(step, found)
+        if course.opened[:1] == ["{"] and _sets_any(_behind_assignments(step.words)):  # a function, called anywhere
+            return NO_LITERALS
+    kept = dict(itertools.islice(found.words.items(), found.lost, None))
+    arrays = {name: words for name, words in _arrays(text) if kept.pop(name, None) is not None}
+    return Literals(_resolved(kept), arrays)
 
 
-def _take(words: list[Word], found: _Found, *, sure: bool) -> None:
+def _sets_any(words: list[Word]) -> bool:
+    """Return whether a command may set any variable, by a text or a word that isn't known."""
     first = words[0].text if words else ""
-    if first in {"for", "read", "select", "mapfile", "readarray", "printf", "unset", "getopts"}:
-        for each in words[1:]:
-            if re.fullmatch(r"[A-Za-z_]\w*", each.text):
-                found.add(each.text, None)
+    named = (each.known or _ASSIGNED.match(each.text) for each in words)
+    return first in _SOURCING or (first in _DECLARING and not all(named))
+
+
+def _take(step: Step, found: _Found) -> None:
+    """Note what a command assigns, and what it may change otherwise."""
+    rest = _behind_assignments(step.words)
+    first = rest[0].text if rest else ""
+    if _sets_any(rest):
+        found.lost = len(found.words)
+    if first in _TOUCHING or step.inside == "((":
+        for match in filter(None, (_NAMED.match(each.text) for each in step.words)):
+            found.add(match[1], None)
         return
-    rest = [each for each in words[1:] if not each.text.startswith("-")] if first in _DECLARING else words
-    for each in rest:
-        match = re.match(_ASSIGNED, each.text)
-        if match is None:
-            break  # what stands in front of a command holds for that alone
-        whole = first in _DECLARING or all(re.match(_ASSIGNED, other.text) for other in words)
-        found.add(match[1], each if sure and whole and match[2] == "=" else None)
+    declares = first in _DECLARING
+    # What stands in front of a command holds for that alone.
+    sure = step.sure and (declares or not rest) and step.end not in {"|", "|&", "&"}
+    for each in step.words if declares else step.words[: len(step.words) - len(rest)]:
+        assigned = _ASSIGNED.match(each.text)
+        if assigned is not None:
+            again = step.end == "(" and assigned[1] in found.words
+            found.add(assigned[1], each if sure and assigned[2] == "=" and not again else None)
 
 
 def _resolved(words: Mapping[str, Word | None]) -> dict[str, str]:
@@ -141,13 +242,11 @@ def _resolved(words: Mapping[str, Word | None]) -> dict[str, str]:
 
 
 def _arrays(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each array that is set once, of words that are all literal."""
-    found = [(match[1], match[2], match.span(3)) for match in re.finditer(_ARRAY, text, re.MULTILINE)]
-    names = [name for name, _, _ in found]
-    for name, more, (start, end) in found:
-        words = [each for each in tokens(text, start, end) if isinstance(each, Word)]
-        if not more and names.count(name) == 1 and all(each.known for each in words) and f"{name}+=" not in text:
-            yield name, tuple(each.text for each in words)
+    """Yield each array that is set to words that are all literal."""
+    for match in re.finditer(_ARRAY, text, re.MULTILINE):
+        words = [each for each in tokens(text, *match.span(2)) if isinstance(each, Word)]
+        if all(each.known for each in words):
+            yield match[1], tuple(each.text for each in words)
 
 
 def literals_of_make(text: str) -> Literals:

@@ -16,7 +16,7 @@ from trainlaunch.units import GIB, MIB, docker_size, format_size
 
 _TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
 _DEVICE = re.compile(r"(?:(?:nvidia|amd)\.com/gpu=|/dev/nvidia)([0-9]+|all)")
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
+_ASSIGNED = re.compile(r"[A-Za-z_]\w{0,99}=")
 _SUGGESTED = 2 * GIB
 _PER_WORKER = 512 * MIB
 

@@ -14,7 +14,7 @@ from trainlaunch.script.script_facts import KNOWN, OPTION, OVERRIDE, VARIABLE, L
 from trainlaunch.script.script_facts import Value as Setting
 
 _ON_GPU = re.compile(r"(\d{1,3}) if .*(?:cuda|gpu)")
-_WORDS = re.compile(r"<?\$(?:@|\*|\w+|\{[^{}]*\})>?")  # which a shell replaces by as many as there are
+_WORDS = re.compile(r"<?(?:\$(?:@|\*|\w+|\{.*\}|\(.*\))|`.*`)>?", re.DOTALL)  # any number of words
 _VALUE_NEXT = re.compile(r"-[^=]*")  # an option, which takes the next word
 MOST_SAMPLES = 100  # alive at once: of photographs at 224 by 224 these are 60 MB
 MOST_TINY = 2000  # of images of 32 by 32, or of 512 tokens with their mask and labels, these are 24 MB
