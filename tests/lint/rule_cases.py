@@ -91,6 +91,7 @@ CASES: list[tuple[str, str, str, int]] = [
     ("background-hides-exit-code", "shell", BATCH + "python train.py &\nwait\ntest -f model.pt\n", 0),
     ("shm-size-below-workers", "shell", RUN + "--shm-size=256m t torchrun --nproc-per-node 4 train.py --workers 9", 1),
     ("flag-with-underscores", "shell", RUN + "-rm -shm-size=1g -gpus all t:1 -name a", 3),
+    ("shm-size-missing", "markdown", f"<!--\ndocker run --gpus all t{TRAIN} --num-workers 8\n-->\n", 0),
     ("flag-with-underscores", "shell", RUN + "-it -m 1g -p80:80 -eA=1 t:1 -name a", 0),
     ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT "python train.py --data /d"\n', 1),
     ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT python "train.py --data /d"\n', 0),

@@ -53,10 +53,10 @@ CASES = {
         SHELL,
         "r.md",
         "```\ndocker build -t $IMAGE sub\n```\n```\ndocker run --gpus all ${IMAGE}\n```\n",
-        "warning",
+        "info",
     ),
     "prose may name another folder": (SHELL, "r.md", f"Go to sub.\n```\n{RUN % ''}```\n", ""),
-    "a cd beside it names one": ("CMD serve", "r.md", f"```\ncd sub\n{RUN % ''}```\n", "warning"),
+    "a cd beside it names one": ("CMD serve", "r.md", f"```\ncd sub\n{RUN % ''}```\n", "info"),
     "one of an earlier fence doesn't": ("CMD serve", "r.md", f"```\ncd sub\n```\n```\n{RUN % ''}```\n", ""),
     "another repository is cloned": (SHELL, "r.sh", f"git clone https://a.b/c/thing\ncd thing\n{RUN % ''}", ""),
     "another repository is cloned here": (SHELL, "r.sh", f"git clone https://a.b/c/thing .\n{RUN % ''}", ""),
@@ -103,9 +103,9 @@ CASES = {
     "a mount is another's folder": (SHELL, "r.sh", RUN.replace(" .", " sub").replace("all", "all -v $PWD:/s") % "", ""),
     "help is asked for": (EXEC, "r.sh", RUN % "--help", ""),
     "a step is elsewhere": (SHELL, ".github/workflows/w.yml", STEPS % ", working-directory: a", ""),
-    "no other part has a context": ("CMD serve", "sub/compose.yaml", SERVICE % "build: {args: {A: 1}}", "error"),
+    "no other part has a context": ("CMD serve", "sub/compose.yaml", SERVICE % "build: {args: {A: 1}}", "warning"),
     "another part has the context": (SHELL, "compose.yaml", SERVICE % "build: {args: {A: 1}}", ""),
-    "its command is null": (SHELL, "compose.yaml", SERVICE % "build: .\n    command: null", "error"),
+    "its command is null": (SHELL, "compose.yaml", SERVICE % "build: .\n    command: null", "warning"),
     "an editor leaves the CMD": (
         SHELL,
         ".devcontainer.json",
@@ -140,7 +140,10 @@ CASES = {
         "warning",
     ),
     "one of two folders may be meant": ("CMD serve", "sub/r.sh", RUN % "", ""),
-    "a service is built": (SHELL, "compose.yaml", SERVICE % "build: {context: ., dockerfile: Dockerfile}", "error"),
+    "another file is copied": (f"COPY sub .\n{SHELL}", "compose.yaml", SERVICE % "build: .", ""),
+    "another repository is in it": (f"RUN git clone https://a.b/c .\n{SHELL}", "r.sh", RUN % "", ""),
+    "all is copied": (f"COPY . /app\n{SHELL}", "r.sh", RUN % "", "warning"),
+    "a service is built": (SHELL, "compose.yaml", SERVICE % "build: {context: ., dockerfile: Dockerfile}", "warning"),
     "its entrypoint is its own": (EXEC, "compose.yaml", SERVICE % "build: .\n    entrypoint: x", ""),
     "its empty command empties CMD": (SHELL, "compose.yaml", SERVICE % "build: .\n    command: []", ""),
     "another file is built": (SHELL, "compose.yaml", SERVICE % "build: {dockerfile_inline: FROM x}", ""),
@@ -214,9 +217,9 @@ def test_a_container_runs_what_its_image_and_its_scripts_do(
         "exec T",
         "(\nexit 0\n)\nT",
         "exec > >(tee log)\nT | tee log",
-        "cd x || exit\n[ -f y ] || { echo no; exit 1; }\nT || exit 1",
+        "cd /x || exit\n[ -f y ] || { echo no; exit 1; }\nT || exit 1",
         "set -e; pip install -r r.txt &&\n\n  python prepare.py && T",
-        "for i in 1 2; do\n  cd x && T --seed $i\ndone",
+        "for i in 1 2; do\n  cd /x && T --seed $i\ndone",
         "while read x; do\n  break\ndone < <(y)\nT",
         "f() {\n  if x; then y; fi\n}\ncase $1 in\na) f;;\n(b) f;;\nesac\nT",
         "A=(1 2)\nT",
@@ -251,6 +254,8 @@ def test_a_script_surely_gets_to_a_command(place: Path, text: str) -> None:
         "if x; then\n  exec y\nfi\nT",
         "[ $A ] && exit\nT",
         "exit 1\nT",
+        "cd sub\nT",
+        "git clone https://a.b/c\nT",
         "f() { serve; exit 0; }\nf\nT",
         "A=(\n  T\n)",
         "N=4\n. ./conf\npython asks.py -j $N",
@@ -275,6 +280,17 @@ def _of_script(place: Path, text: str) -> list[str]:
     (place / "go.sh").write_text(text.replace("T", "python train.py") + "\n")
     (place / "r.sh").write_text("docker run --gpus all x:1 bash -euo pipefail go.sh\n")
     return [each.severity.value for each in lint_file(place / "r.sh").findings if each.diagnostic.code == "TL301"]
+
+
+def test_another_file_of_compose_may_say_more_of_a_service(place: Path) -> None:
+    """Both are given to Compose together, and which one holds nobody can say."""
+    (place / "Dockerfile").write_text(f"FROM python:3\n{SHELL}\n")
+    text = SERVICE % "build: ."
+    (place / "docker-compose.gpu.yml").write_text(text)
+    (place / "docker-compose.yml").write_text(text)
+    assert [
+        each for each in lint_file(place / "docker-compose.gpu.yml").findings if each.severity.value != "info"
+    ] == []
 
 
 @pytest.mark.parametrize(

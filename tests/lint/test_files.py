@@ -394,6 +394,7 @@ def test_the_hosts_cpus_matter_where_containers_are_in_sight(tmp_path: Path) -> 
         ("place.py none.json", []),
         ("place.py base.json", ["error"]),
         ("place.py --deepspeed base.json", ["info"]),
+        ("train.py --conf none.json", ["info"]),
     ],
 )
 def test_a_command_names_its_scripts_configuration(tmp_path: Path, words: str, severities: list[str]) -> None:

@@ -86,7 +86,17 @@ def _of_stages(file: SourceText, chain: list[list[Instruction]], base: str) -> B
         command = _words(own["CMD"]) if "CMD" in own else command
         for each in (each for each in stage if each.name == "WORKDIR"):
             folder = posixpath.join(folder, each.value.strip().strip("\"'"))
+    if not _holds_context([each for stage in chain for each in stage]):
+        entrypoint, command = (), ()  # whose script may be another file
     return BuiltImage(entrypoint, command, base, env=dict(_variables(file, chain)), folder=folder)
+
+
+def _holds_context(instructions: list[Instruction]) -> bool:
+    """Return whether an image has the files of its context where they lie in it, as far as nothing says otherwise."""
+    copies = [each.value.split() for each in instructions if each.name in {"COPY", "ADD"}]
+    own = [[word for word in words if not word.startswith("--")] for words in copies if "--from" not in " ".join(words)]
+    cloned = any(each.name == "RUN" and "git clone" in each.value for each in instructions)
+    return not cloned and (not copies or any(words[:1] in (["."], ["./"]) for words in own))
 
 
 def _words(each: Instruction) -> Argv:

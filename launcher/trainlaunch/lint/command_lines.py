@@ -50,10 +50,14 @@ def fences(text: str) -> Iterator[Region]:
     for word, start, end in (*fenced(text), ("", len(text), len(text))):
         blocks_before = (each.span(1) for each in _INDENTED.finditer(text, at, start))
         yield from (each for each in blocks_before if _STARTS.search(text, *each))
-        yield from (each.span() for each in _BARE.finditer(text, at, start))
+        yield from (each.span() for each in _BARE.finditer(text, at, start) if not _in_comment(text, each.start()))
         if word in _SHELL_WORDS and end > start:
             yield start, end
         at = end
+
+
+def _in_comment(text: str, at: int) -> bool:
+    return text.rfind("<!--", 0, at) > text.rfind("-->", 0, at)
 
 
 def fenced(text: str) -> Iterator[tuple[str, int, int]]:

@@ -17,7 +17,6 @@ from trainlaunch.lint.shell_scripts import script_started, with_scripts
 from trainlaunch.rules.sources.instructions import is_command
 from trainlaunch.rules.sources.programs import UNKNOWN, Argv, program, work_of
 from trainlaunch.rules.sources.source_text import (
-    COMPOSE,
     DEVCONTAINER,
     BuiltImage,
     SourceContainer,
@@ -40,16 +39,15 @@ def with_processes(file: SourceText) -> SourceText:
 
 
 def _completed(container: SourceContainer, file: SourceText, builds: Builds) -> SourceContainer:
-    build, said = build_of(container, file, builds), container.argvs
+    build, own = build_of(container, file, builds), container.argvs
     image = image_of(build, container.workload.span.file) if build is not None else None
     if image is not None and not _is_covered(container, image):
         if file.kind == DEVCONTAINER and text_at(container.own, "overrideCommand") != "false":  # its editor's shell
             image = image._replace(entrypoint=(), command=())
         container = container._replace(built=image)
         container = container._replace(argvs=_joined(container, image))
-        said = container.argvs if file.kind == COMPOSE else said  # where the service itself names its Dockerfile
     found = with_scripts(container)
-    indirect = found != said and not any(map(is_training, said))
+    indirect = found != own and not any(map(is_training, own))
     return container._replace(argvs=found, indirect=indirect)
 
 

@@ -5,6 +5,7 @@ Where two could be meant there is none.
 
 from __future__ import annotations
 
+import functools
 import os
 import posixpath
 import re
@@ -14,6 +15,8 @@ from typing import NamedTuple
 
 from trainlaunch.formats.workload import Known, Unknown, Value
 from trainlaunch.lint.build_folders import DOCKERFILE, Place, assignments, placed, program_at
+from trainlaunch.repository.regular_files import read_regular
+from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -24,6 +27,7 @@ from trainlaunch.rules.sources.source_text import (
     entries_in,
     text_at,
 )
+from trainlaunch.units import MIB
 from trainlaunch.yamltree.tolerant import Scalar
 
 _PROGRAMS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
@@ -169,16 +173,26 @@ def build_of_service(container: SourceContainer) -> Build | None:
     rest = container.workload.rest
     built = {key.removeprefix("service.build"): value for key, value in rest.items() if key.startswith("service.build")}
     text = Path(container.workload.span.file)
-    partial = "" not in built and ".context" not in built and _has_others(text)
-    if partial or at(container.own, "extends") is not None or text.suffix not in {".yml", ".yaml"}:
+    partial = "" not in built and ".context" not in built
+    service = "" if partial else container.workload.place.removeprefix("services.")
+    if _is_laid_over(text, service) or at(container.own, "extends") is not None or text.suffix not in {".yml", ".yaml"}:
         return None
     context = str(built.get("", built.get(".context", ".")))
     return _stated(text, built, (context, posixpath.join(context, str(built.get(".dockerfile", DOCKERFILE)))))
 
 
-def _has_others(text: Path) -> bool:
-    """Return whether other files of Compose lie beside a text, of which one may have the rest of a service."""
-    return any(each.suffix in {".yml", ".yaml"} and each.name != text.name for each in text.parent.glob("*compose*"))
+@functools.lru_cache(maxsize=256)
+def _is_laid_over(text: Path, service: str) -> bool:
+    """Return whether another file of Compose beside a text has a service, and may say more of it; empty for any."""
+    named = re.compile(rf"^[ ]+[\"']?{re.escape(service)}[\"']?:" if service else "", re.MULTILINE)
+    for each in text.parent.glob("*compose*"):
+        if each.suffix in {".yml", ".yaml"} and each.name != text.name and ITS_OWN.holds(each, text):
+            try:
+                if named.search(read_regular(each, MIB).decode(errors="replace")):
+                    return True
+            except (OSError, ValueError):
+                return True
+    return False
 
 
 def _build_of_devcontainer(file: SourceText) -> Build | None:

@@ -111,10 +111,16 @@ def _sure_commands(text: str) -> tuple[Argv, ...]:
             unclear |= dict.fromkeys(names)
         elif step.sure and argv[0] not in _SILENT:
             sure[argv] = None
-        if _may_end(argv, step, course.opened):
+        if _may_end(argv, step, course.opened) or _goes_elsewhere(argv):
             break
     exported = tuple(f"{each}=${each}" for each in itertools.islice(unclear, _MOST_NAMES))
     return (*itertools.islice(sure, _MOST_COMMANDS), *([("export", *exported)] if exported else []))
+
+
+def _goes_elsewhere(argv: Argv) -> bool:
+    """Return whether what follows a command may be of another folder or repository, or never be reached."""
+    entered = argv[0] in {"cd", "pushd"} and re.match(r"\w", "".join(argv[1:2])) is not None
+    return entered or argv[:2] in {("git", "clone"), ("sleep", "infinity")}
 
 
 def _may_end(argv: Argv, step: Step, opened: list[str]) -> bool:

@@ -34,6 +34,11 @@ _STEPS = frozenset({
     *("pip", "pip3", "conda", "uv", "apt-get", "apt", "python", "python3", "torchrun", "accelerate", "deepspeed"),
 })  # fmt: skip
 _ASKING = frozenset({"-c", "show", "check", "list"})  # words of theirs
+# Texts of the shell's own and of environments, which set variables of their own names.
+_HARMLESS = re.compile(
+    r"(?:^|/)(?:activate|conda\.sh|\.?bashrc|\.?profile|modules?\.sh)$"
+    r"|\$\((?:minikube|docker-machine|ssh-agent|conda|micromamba)\b"
+)
 _DEEPEST = 4
 
 
@@ -204,6 +209,8 @@ def literals_of_shell(text: str, commands: Iterable[tuple[list[Word], list[Opera
 def _sets_any(words: list[Word]) -> bool:
     """Return whether a command may set any variable, by a text or a word that isn't known."""
     first = words[0].text if words else ""
+    if first in _SOURCING and any(_HARMLESS.search(each.text) for each in words[1:]):
+        return False
     named = (each.known or _ASSIGNED.match(each.text) for each in words)
     return first in _SOURCING or (first in _DECLARING and not all(named))
 
@@ -215,7 +222,8 @@ def _take(step: Step, found: _Found) -> None:
     if _sets_any(rest):
         found.lost = len(found.words)
     if first in _TOUCHING or step.inside == "((":
-        for match in filter(None, (_NAMED.match(each.text) for each in step.words)):
+        matched = _NAMED.match if step.inside == "((" else _NAMED.fullmatch
+        for match in filter(None, (matched(each.text) for each in step.words)):
             found.add(match[1], None)
         return
     declares = first in _DECLARING

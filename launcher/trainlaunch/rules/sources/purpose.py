@@ -162,8 +162,18 @@ def _near(container: SourceContainer, argv: Argv, carried: Mapping[str, str]) ->
     if text is not None:
         return shown_whole(text)
     words = argv[argv.index(script) + 1 :] if script in argv else ()
-    named = words if any(each.endswith(SUFFIXES) for each in words) else ()  # else the script is read once for all
+    files = [each.partition("=")[2] or each for each in words if each.endswith(SUFFIXES)]
+    # Without any the script is read once for all; one that a mount covers may say anything.
+    named = words if files and not any(_is_mounted(container, each) for each in files) else ()
     return near_script(container.workload.span.file, script, context_of(container), named) if script else None
+
+
+def _is_mounted(container: SourceContainer, path: str) -> bool:
+    """Return whether a mount may lie over a file that a command names."""
+    named = posixpath.normpath(path).lstrip("./")
+    places = [named[: match.start()] for match in re.finditer("/|$", named) if match.start()]
+    targets = [stated(each.target) or "" for each in container.workload.mounts]
+    return any(f"/{target}".endswith(f"/{place}") for target in targets for place in places)
 
 
 def _training(

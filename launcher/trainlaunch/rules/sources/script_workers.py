@@ -62,7 +62,8 @@ def _samples(loader: Loader, workers: int | None, argv: Sequence[str], env: Mapp
 
 def _number(setting: Setting, argv: Sequence[str], env: Mapping[str, Value[str]]) -> int | None:
     """Return the number that a setting of a loader is; None where only the run knows."""
-    if setting.given_by is not None and any(given_to(argv, setting.given_by.names)):
+    by = setting.given_by.names if setting.given_by is not None else ()
+    if any(given_to(argv, by)) or any(_may_be_meant(each, by) for each in argv):
         return None  # the command names another file
     text: object = setting.literal
     if setting.kind == OPTION:

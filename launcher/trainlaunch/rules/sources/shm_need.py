@@ -29,7 +29,7 @@ _INTERACTIVE = frozenset(
 )
 _KEPT_OPEN = frozenset({"--interactive", "--tty", "--detach"})  # else an image without a command runs its own program
 LONE_GPU = "a GPU; one process without workers is right without"
-_LIKELY, _CERTAIN = 2, 3  # signs, beyond which a lack is a warning and an error where nothing can tell the workers
+_CERTAIN = 3  # signs, beyond which a lack is an error where nothing can tell the workers
 _SMALL = re.compile(r"mnist|cifar", re.IGNORECASE)  # scripts of images that fit into 64 MiB
 _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs that more than a shell is in an image
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
@@ -92,12 +92,18 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         return Severity.INFO if lone else Severity.WARNING, f"training with {count} GPUs"
     commanded = script.trains or any(map(is_training, container.argvs))
     what = "a training command with GPUs" if commanded else "a pod of a training job with GPUs"
-    signs = len(container.purpose.signs) if torch and commanded and container.purpose.script is None else 0
-    if alone and (signs <= _LIKELY or any(_SMALL.search(program(each).script) for each in container.argvs)):
-        return Severity.INFO, f"{what}, if its DataLoaders have workers"
+    return _of_lone(container, what, told=torch and commanded) if alone else (Severity.WARNING, what)
+
+
+def _of_lone(container: SourceContainer, what: str, *, told: bool) -> tuple[Severity, str]:
+    """Return the same of one process with a GPU, of which nothing tells the workers; `told`: PyTorch's training is."""
+    certain = told and container.purpose.script is None and len(container.purpose.signs) > _CERTAIN
     # Of an image that is built here, and of a module, the program is here too, and may well have no workers.
-    certain = signs > _CERTAIN and container.built is None and not any("-m" in each for each in container.argvs)
-    return Severity.ERROR if certain and is_torch_base(container) else Severity.WARNING, what
+    here = container.built is not None or any("-m" in each for each in container.argvs)
+    small = any(_SMALL.search(program(each).script) for each in container.argvs)
+    if certain and is_torch_base(container) and not here and not small:
+        return Severity.ERROR, what
+    return Severity.INFO, f"{what}, if its DataLoaders have workers"
 
 
 def _of_workers(

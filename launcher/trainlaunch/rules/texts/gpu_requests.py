@@ -91,7 +91,12 @@ def gpu_not_requested(file: SourceText) -> Iterator[Problem]:
     for command in file.commands if file.kind == SHELL and _asks_for_gpus(file.text) else ():
         words = tuple(each.text for each in command)
         at = next((index for index, each in enumerate(words) if posixpath.basename(each) in _HPC), None)
-        if at is None or not {"exec", "run"} & {*words[at + 1 : at + 3]} or _NV & {*words}:
+        if (
+            at is None
+            or words[0] in {"echo", "printf"}
+            or not {"exec", "run"} & {*words[at + 1 : at + 3]}
+            or _NV & {*words}
+        ):
             continue
         trained = any(is_training(words[end:]) for end in range(at + 2, len(words))) and not names_cpu(words)
         if trained and all(each.known for each in command[at:]):

@@ -68,8 +68,9 @@ def shm_size_missing(file: SourceText) -> Iterator[Problem]:
         if is_fragment(container) or _is_of_ray(container):
             continue
         severity, reason = need(container, beside)
-        if severity is Severity.ERROR and container.indirect:
-            severity = Severity.WARNING  # what lies there now may not be what runs
+        if container.indirect and severity is not None:  # what lies there now may not be what runs
+            document = file.source.span(0, 0).file.endswith((".md", ".mdx", ".rst"))
+            severity = Severity.INFO if document or severity is Severity.INFO else Severity.WARNING
         if severity is not None:
             group = PRACTICE if reason == LONE_GPU else ""
             yield _missing(file, container, reason)._replace(severity=severity, group=group)

@@ -12,7 +12,7 @@ from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NO
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, pod_rule, text_rule
 from trainlaunch.rules.sources.container_facts import command_span, may_mount, size_text, suggested_shm
-from trainlaunch.rules.sources.programs import OTHER, SERVING, Argv
+from trainlaunch.rules.sources.programs import OTHER, SERVING, Argv, program
 from trainlaunch.rules.sources.purpose import by_purpose, trains
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
@@ -223,7 +223,9 @@ def ipc_with_size(container: SourceContainer) -> Iterator[Problem]:
     why = "the container then uses the /dev/shm that it shares, and ignores its own size"
     if container.podman:
         why = "podman stops with: cannot set shmsize when running in the {host } IPC Namespace (exit 125)"
-    severity = Severity.INFO if container.purpose.verdict in {SERVING, OTHER} else None  # the host's is enough there
+    kept_open = any(program(each).name in {"sleep", "tail"} for each in container.argvs)  # for what is run in it later
+    others = container.purpose.verdict == SERVING or (container.purpose.verdict == OTHER and not kept_open)
+    severity = Severity.INFO if others else None  # the host's is enough there
     yield Problem(
         f"{mode} is {shm.kind}, so {size} {shm.declared.text} is not in effect",
         f"delete {mode}, and keep {size}",
