@@ -184,11 +184,12 @@ def build_of_service(container: SourceContainer) -> Build | None:
 @functools.lru_cache(maxsize=256)
 def _is_laid_over(text: Path, service: str) -> bool:
     """Return whether another file of Compose beside a text has a service, and may say more of it; empty for any."""
-    named = re.compile(rf"^[ ]+[\"']?{re.escape(service)}[\"']?:" if service else "", re.MULTILINE)
+    named = tuple(f"{service}{quote}:" for quote in ("", "'", '"'))
     for each in text.parent.glob("*compose*"):
         if each.suffix in {".yml", ".yaml"} and each.name != text.name and ITS_OWN.holds(each, text):
             try:
-                if named.search(read_regular(each, MIB).decode(errors="replace")):
+                lines = read_regular(each, MIB).decode(errors="replace").splitlines()
+                if not service or any(line[:1] == " " and line.lstrip(" '\"").startswith(named) for line in lines):
                     return True
             except (OSError, ValueError):
                 return True
