@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from trainlaunch.formats.docker.line import PROGRAMS
 from trainlaunch.formats.workload import Known, Unknown, Value
 from trainlaunch.lint.build_folders import DOCKERFILE, Place, assignments, placed, program_at
 from trainlaunch.repository.regular_files import read_regular
@@ -30,7 +31,6 @@ from trainlaunch.rules.sources.source_text import (
 from trainlaunch.units import MIB
 from trainlaunch.yamltree.tolerant import Scalar
 
-_PROGRAMS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
 _GROUPS = frozenset({"buildx", "image", "builder"})
 _GIVE_NAMES = frozenset({"pull", "tag", "import", "commit"})  # to another image, as their last word
 _SWITCHES = frozenset({
@@ -103,7 +103,7 @@ def _of_commands(file: SourceText) -> Iterator[tuple[Value[str], Build | None]]:
     for command, place in placed(file):
         words = [each.text.lstrip("@-") if not index else each.text for index, each in enumerate(command)]
         at_word = program_at(words)
-        if posixpath.basename("".join(words[at_word : at_word + 1])) not in _PROGRAMS:
+        if posixpath.basename("".join(words[at_word : at_word + 1])) not in PROGRAMS:
             continue
         at_word += 1 + (words[at_word + 1 : at_word + 2] != [] and words[at_word + 1] in _GROUPS)
         verb = "".join(words[at_word : at_word + 1])
@@ -181,19 +181,22 @@ def build_of_service(container: SourceContainer) -> Build | None:
     return _stated(text, built, (context, posixpath.join(context, str(built.get(".dockerfile", DOCKERFILE)))))
 
 
-@functools.lru_cache(maxsize=256)
 def _is_laid_over(text: Path, service: str) -> bool:
     """Return whether another file of Compose beside a text has a service, and may say more of it; empty for any."""
-    named = tuple(f"{service}{quote}:" for quote in ("", "'", '"'))
-    for each in text.parent.glob("*compose*"):
-        if each.suffix in {".yml", ".yaml"} and each.name != text.name and ITS_OWN.holds(each, text):
-            try:
-                lines = read_regular(each, MIB).decode(errors="replace").splitlines()
-                if not service or any(line[:1] == " " and line.lstrip(" '\"").startswith(named) for line in lines):
-                    return True
-            except (OSError, ValueError):
-                return True
-    return False
+    others = (each for each in text.parent.glob("*compose*") if each.suffix in {".yml", ".yaml"})
+    named = (_keys_below(each) for each in others if each.name != text.name and ITS_OWN.holds(each, text))
+    return any(not service or keys is None or service in keys for keys in named)
+
+
+@functools.lru_cache(maxsize=256)  # of which each service of a text asks for the same
+def _keys_below(path: Path) -> frozenset[str] | None:
+    """Return the indented keys of a file; None where it can't be read."""
+    try:
+        lines = read_regular(path, MIB).decode(errors="replace").splitlines()
+    except (OSError, ValueError):
+        return None
+    keys = (line.lstrip(" '\"").partition(":") for line in lines if line[:1] == " ")
+    return frozenset(name.rstrip("'\"") for name, colon, _ in keys if colon)
 
 
 def _build_of_devcontainer(file: SourceText) -> Build | None:
