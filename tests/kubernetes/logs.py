@@ -86,6 +86,7 @@ class Log:
         self._first = 0  # entries before it were rotated away
         self._ended = False
         self._changed = threading.Condition()
+        self.opened = threading.Event()  # somebody reads it, or has
 
     def write(self, data: bytes, at: int) -> None:
         """Add output of one moment, cut as the runtime cuts it."""
@@ -110,6 +111,7 @@ class Log:
     def read(self, options: LogOptions) -> Iterator[bytes]:
         """Yield entries as the kubelet would write them, and b"" now and then while there is nothing new."""
         position, left = self._start(options), options.limit
+        self.opened.set()
         new_line = True
         while True:
             with self._changed:

@@ -73,6 +73,11 @@ class Pod:
         if self.stopping.wait(self.store.clock.real(seconds)):
             raise Stopped
 
+    def until_read(self) -> None:
+        """Wait until somebody reads its log, which goes with the pod."""
+        if not self.log.opened.wait(60):
+            raise AssertionError(f"nobody read the log of {self.name}")
+
     def condition(self, kind: str, status: str, reason: str = "", message: str = "") -> None:
         """Set one condition."""
         self._update(lambda new: set_condition(new, self.store, (kind, status, reason, message)))

@@ -105,8 +105,11 @@ def test_a_queue_that_nothing_holds_is_refused(user: User, fake: FakeCluster, ki
 def test_a_registry_that_recovers_is_waited_for(user: User, fake: FakeCluster) -> None:
     """ErrImagePull and ImagePullBackOff alternate; said once, and the job runs in the end."""
     why = 'Failed to pull image "trainer:1": dial tcp: lookup registry.example: i/o timeout'
+    said = threading.Event()
 
     def script(pod: Pod) -> None:
+        pod.wait("ErrImagePull", why)
+        said.wait(60)
         for _ in range(3):
             pod.wait("ErrImagePull", why)
             pod.sleep(0.8)
@@ -116,7 +119,8 @@ def test_a_registry_that_recovers_is_waited_for(user: User, fake: FakeCluster) -
         pod.exit(0)
 
     fake.pods_do(script)
-    up = user.up(command=["true"])
+    up = user.up(command=["true"]).until(why, err=True)
+    said.set()
     assert up.end() == 0, up.words()
     assert once(up.said, why)
     assert up.lines == ["trained"]

@@ -25,7 +25,7 @@ def drained(code: int = 0) -> Script:
 
     def script(pod: Pod) -> None:
         pod.say("ready\n")
-        pod.sleep(1.0)
+        pod.until_read()
         pod.drain(code)
 
     return script

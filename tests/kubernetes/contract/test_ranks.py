@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -69,11 +70,13 @@ def test_the_first_rank_to_fail_decides(up: Up, fake: FakeCluster, kind: str) ->
 def test_a_job_set_begins_again_with_all_its_ranks(up: Up, fake: FakeCluster) -> None:
     """max_attempts 2: one rank fails, all are made anew, and the second attempt's end is the job's."""
     attempts: dict[int, int] = {0: 0, 1: 0}
+    both_read = threading.Barrier(2, timeout=60)
 
     def script(pod: Pod) -> None:
         attempts[pod.index] += 1
         pod.say(f"attempt {attempts[pod.index]}\n")
-        pod.sleep(1.0)
+        pod.until_read()
+        both_read.wait()
         pod.exit(1 if pod.index == 1 and attempts[1] == 1 else 0)
 
     fake.kubelet.script = script
