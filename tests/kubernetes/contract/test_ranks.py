@@ -67,8 +67,8 @@ def test_the_first_rank_to_fail_decides(up: Up, fake: FakeCluster, kind: str) ->
     assert "last words" in started.said
 
 
-def test_a_job_set_begins_again_with_all_its_ranks(up: Up, fake: FakeCluster) -> None:
-    """max_attempts 2: one rank fails, all are made anew, and the second attempt's end is the job's."""
+def test_a_job_set_begins_again_with_all_its_ranks(up: Up, fake: FakeCluster, user: User) -> None:
+    """One rank fails, the other is told to end and saves; the second attempt's end is the job's."""
     attempts: dict[int, int] = {0: 0, 1: 0}
     both_read = threading.Barrier(2, timeout=60)
 
@@ -77,6 +77,8 @@ def test_a_job_set_begins_again_with_all_its_ranks(up: Up, fake: FakeCluster) ->
         pod.say(f"attempt {attempts[pod.index]}\n")
         pod.until_read()
         both_read.wait()
+        if attempts[1] == 1 and pod.index == 0:
+            pod.stopping.wait(60)
         pod.exit(1 if pod.index == 1 and attempts[1] == 1 else 0)
 
     fake.kubelet.script = script
@@ -85,6 +87,8 @@ def test_a_job_set_begins_again_with_all_its_ranks(up: Up, fake: FakeCluster) ->
     assert attempts == {0: 2, 1: 2}
     lines = sorted(set(bytes(started.out).decode().splitlines()))
     assert lines == ["[0] attempt 1", "[0] attempt 2", "[1] attempt 1", "[1] attempt 2"]
+    waited = user.runs("wait")
+    assert waited.process.returncode == 0, waited.words()
 
 
 @pytest.mark.parametrize(("kind", "refused"), [("job", "jobs"), ("trainjob", "trainjobs")])

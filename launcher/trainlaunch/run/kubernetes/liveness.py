@@ -11,7 +11,7 @@ from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.watch import UNHEALTHY
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.pods import Pod
+from trainlaunch.run.kubernetes.pods import Pod, last_of_nodes
 
 _FAILED = "liveness probe failed: "
 
@@ -40,7 +40,7 @@ def stopped_as_unhealthy(cluster: Cluster, pod: Pod) -> str:
 
 def stalled_and_content(cluster: Cluster, pods: Sequence[Pod]) -> tuple[Pod, str] | None:
     """Return a pod that was stopped as unhealthy and ended with 0, and a sentence; None where there is none."""
-    for pod in pods:
+    for pod in last_of_nodes(pods):
         if pod.exit_code == 0 and (words := stopped_as_unhealthy(cluster, pod)):
             why = f"was stopped as unhealthy ({words}) and ended with exit code 0: it did not finish"
             return pod, f"pod {pod.name} {why}"

@@ -239,6 +239,13 @@ def attempts_of(pods: Iterable[Pod]) -> dict[str, int]:
     return attempts
 
 
+def last_of_nodes(pods: Iterable[Pod]) -> list[Pod]:
+    """Return each node's pod of its last attempt: how the ones before it ended counts no more."""
+    pods = tuple(pods)
+    attempts = attempts_of(pods)
+    return list({pod.node_index: pod for pod in sorted(pods, key=lambda pod: attempts[pod.uid])}.values())
+
+
 def end_of(pod: Pod) -> str:
     """Return how a pod ended, as a clause."""
     code = "without an exit code" if pod.exit_code is None else f"with exit code {pod.exit_code}"

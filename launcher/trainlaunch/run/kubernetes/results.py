@@ -9,7 +9,7 @@ from trainlaunch.exit_codes import EXIT_TRY_ELSEWHERE
 from trainlaunch.kinds import POD
 from trainlaunch.run.base.clock import seconds
 from trainlaunch.run.kubernetes.objects import Object
-from trainlaunch.run.kubernetes.pods import Pod, first_to_fail, interruption, pod_from
+from trainlaunch.run.kubernetes.pods import Pod, first_to_fail, interruption, last_of_nodes, pod_from
 
 SUCCESS = frozenset({"Complete", "Completed", "Succeeded"})
 DEADLINE_EXCEEDED = "DeadlineExceeded"
@@ -56,7 +56,7 @@ def judged(result: Result, pods: Iterable[Pod]) -> Result:
     """
     if result.state != "complete":
         return result
-    pod = next((each for each in pods if each.interrupted and _before(each, result)), None)
+    pod = next((each for each in last_of_nodes(pods) if each.interrupted and _before(each, result)), None)
     if pod is None:
         return result
     return replace(result, state="failed", reason=pod.reason or DELETED, words=interruption(pod))
