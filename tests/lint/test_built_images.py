@@ -180,7 +180,8 @@ CASES = {
 def place(tmp_path: Path) -> Path:
     """Return a repository with scripts."""
     texts = {"train.py": TRAIN, "wraps.py": WRAPS, "scripts/go.sh": GO, "each.sh": 'set -e\nexec "$@"\n'}
-    texts |= {"train_with.py": TRAIN.replace("16", "n"), "docker-compose.gpu.yml": "", "entry.py": "import launch\n"}
+    texts |= {"train_with.py": TRAIN.replace("16", "n"), "docker-compose.gpu.yml": "services: {}"}
+    texts |= {"entry.py": "import launch\n"}
     texts |= {"launch.py": WRAPS, "other.py": "from some.where import main\nmain()\n"}
     texts |= {"may.sh": '[ $A ] && exec "$@"\n', "other.sh": 'set -- python x.py "$@"\nexec "$@"\n'}
     texts |= {"none.sh": GO.replace("4", "0"), "asks.py": ASKS, "env.py": READS}

@@ -358,16 +358,26 @@ def test_a_script_decides_how_grave_a_text_is(tmp_path: Path, named: str, found:
     assert {each.severity.value for each in lint_file(tmp_path / "run.sh").findings} == {found}
 
 
-def test_an_override_hides_nothing(tmp_path: Path) -> None:
-    """What its base lacks is said at the service of the base, unless the override has it."""
-    base, over = tmp_path / "compose.yaml", tmp_path / "compose.override.yaml"
+@pytest.mark.parametrize(
+    ("beside", "text", "found"),
+    [
+        ("compose.override.yaml", "t: {environment: {A: b}}", [("TL301", 2)]),
+        ("compose.override.yaml", "t: {shm_size: 4g}", []),
+        ("docker-compose.gpu.yml", "t: {ipc: host}", []),
+        ("docker-compose.gpu.yml", "u: {ipc: host}", [("TL301", 2)]),
+        ("docker-compose.gpu.yml", "t: {image: 'x:1', ipc: host}", [("TL301", 2)]),  # another way to run it
+        ("docker-compose.gpu.yml", "t: {build: ., ipc: host}", [("TL301", 2)]),
+    ],
+)
+def test_what_is_laid_over_hides_only_what_it_sets(
+    tmp_path: Path, beside: str, text: str, found: list[tuple[str, int]]
+) -> None:
+    """What a base lacks is said at the service of the base, unless a file that only adds to it has it."""
+    base = tmp_path / "compose.yaml"
     base.write_text("services:\n  t: {image: 'x:1', command: torchrun --nproc_per_node 4 train.py --num-workers 8}\n")
-    codes = []
-    for text in ("services: {t: {environment: {A: b}}}\n", "services: {t: {shm_size: 4g}}\n"):
-        over.write_text(text)
-        codes.append([(each.diagnostic.code, each.diagnostic.span) for each in lint_file(base).findings])
-    ((code, span),), none = codes
-    assert (code, span.line if span else 0, none) == ("TL301", 2, [])
+    (tmp_path / beside).write_text(f"services: {{{text}}}\n")
+    said = [(each.diagnostic.code, each.diagnostic.span) for each in lint_file(base).findings]
+    assert [(code, span.line if span else 0) for code, span in said] == found
 
 
 def test_the_hosts_cpus_matter_where_containers_are_in_sight(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ Where two could be meant there is none.
 
 from __future__ import annotations
 
-import functools
 import os
 import posixpath
 import re
@@ -16,8 +15,7 @@ from typing import NamedTuple
 from trainlaunch.formats.docker.line import PROGRAMS
 from trainlaunch.formats.workload import Known, Unknown, Value
 from trainlaunch.lint.build_folders import DOCKERFILE, Place, assignments, placed, program_at
-from trainlaunch.repository.regular_files import read_regular
-from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.lint.compose_layers import is_laid_over
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -28,7 +26,6 @@ from trainlaunch.rules.sources.source_text import (
     entries_in,
     text_at,
 )
-from trainlaunch.units import MIB
 from trainlaunch.yamltree.tolerant import Scalar
 
 _GROUPS = frozenset({"buildx", "image", "builder"})
@@ -175,28 +172,10 @@ def build_of_service(container: SourceContainer) -> Build | None:
     text = Path(container.workload.span.file)
     partial = "" not in built and ".context" not in built
     service = "" if partial else container.workload.place.removeprefix("services.")
-    if _is_laid_over(text, service) or at(container.own, "extends") is not None or text.suffix not in {".yml", ".yaml"}:
+    if is_laid_over(text, service) or at(container.own, "extends") is not None or text.suffix not in {".yml", ".yaml"}:
         return None
     context = str(built.get("", built.get(".context", ".")))
     return _stated(text, built, (context, posixpath.join(context, str(built.get(".dockerfile", DOCKERFILE)))))
-
-
-def _is_laid_over(text: Path, service: str) -> bool:
-    """Return whether another file of Compose beside a text has a service, and may say more of it; empty for any."""
-    others = (each for each in text.parent.glob("*compose*") if each.suffix in {".yml", ".yaml"})
-    named = (_keys_below(each) for each in others if each.name != text.name and ITS_OWN.holds(each, text))
-    return any(not service or keys is None or service in keys for keys in named)
-
-
-@functools.lru_cache(maxsize=256)  # of which each service of a text asks for the same
-def _keys_below(path: Path) -> frozenset[str] | None:
-    """Return the indented keys of a file; None where it can't be read."""
-    try:
-        lines = read_regular(path, MIB).decode(errors="replace").splitlines()
-    except (OSError, ValueError):
-        return None
-    keys = (line.lstrip(" '\"").partition(":") for line in lines if line[:1] == " ")
-    return frozenset(name.rstrip("'\"") for name, colon, _ in keys if colon)
 
 
 def _build_of_devcontainer(file: SourceText) -> Build | None:

@@ -13,10 +13,10 @@ from trainlaunch.formats.compose.read import read_documents
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.kubernetes import containers_of
 from trainlaunch.formats.kubernetes.objects import read_object
+from trainlaunch.formats.workload import ABSENT, SIZE, ShmSetting, Unknown
+from trainlaunch.lint.compose_layers import extended, overridden, sizes_beside
 from trainlaunch.lint.dotenv import filled, values_beside
 from trainlaunch.lint.edits import Budget, yaml_edits
-from trainlaunch.repository.regular_files import read_regular
-from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.container_facts import engine_text
 from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import (
@@ -31,13 +31,11 @@ from trainlaunch.rules.sources.source_text import (
 from trainlaunch.rules.sources.training_commands import SHELLS, argv_of, argvs_of, commands_in
 from trainlaunch.units import format_size
 from trainlaunch.yamltree.changes import Change, Insert, Set
-from trainlaunch.yamltree.text_file import MAX_BYTES
-from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence, Source, documents
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence, Source
 
 Path = tuple[str | int, ...]
 Adds = Callable[[int], tuple[Edit, ...]]
 VOLUME = "dshm"
-_BASES = frozenset({"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"})
 
 
 def read_compose_file(text: str, name: str, found: Documents) -> SourceText:
@@ -47,8 +45,8 @@ def read_compose_file(text: str, name: str, found: Documents) -> SourceText:
         found = found._replace(nodes=tuple(filled(each, values) for each in found.nodes))
     roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
     containers = []
-    budget = Budget(text)
-    for read in read_documents(_overridden(found, name), functools.partial(_extended, name)):
+    budget, beside = Budget(text), sizes_beside(FilePath(name)) if roots and name != "-" else frozenset()
+    for read in read_documents(overridden(found, name), functools.partial(extended, name)):
         service = read.place.removeprefix("services.")
         named = (
             (index, services.keys[service], services.items[service])
@@ -61,42 +59,12 @@ def read_compose_file(text: str, name: str, found: Documents) -> SourceText:
         document, key, node = found_here
         own = node if isinstance(node, Mapping) else None
         workload = read._replace(span=key.span)  # an override's own is of another text
+        if workload.shm.kind == ABSENT and service in beside:
+            workload = workload._replace(shm=ShmSetting(SIZE, Unknown("", key.span), key.span))
         add = _service_adds(text, name, document, service)
         argv = argv_of(workload, _words(own, "entrypoint"), _words(own, "command"))
         containers.append(SourceContainer(workload, argvs_of(argv), own, add_shm=_within(budget, add), argv=argv))
     return SourceText(COMPOSE, text, Source(text, name), tuple(containers), found.nodes)
-
-
-def _overridden(found: Documents, name: str) -> Documents:
-    """Return the documents of a file over which Compose lays its override without being asked, and those of that."""
-    path = FilePath(name)
-    if path.name not in _BASES:
-        return found
-    stem = path.name.rpartition(".")[0]
-    for suffix in (".yml", ".yaml"):
-        over = _documents_of(path.with_name(f"{stem}.override{suffix}"), path)
-        if over is not None:
-            return found._replace(nodes=(*found.nodes, *over.nodes))
-    return found
-
-
-def _extended(first: str, path: str, named_by: str) -> Documents | None:
-    """Return the documents of a file that another one extends, its path relative to that one, as Compose takes it.
-
-    `first` is the file that is read with all of them, from which none may lead away.
-    """
-    named = FilePath(posixpath.normpath(posixpath.join(posixpath.dirname(named_by), path)))
-    return _documents_of(named, FilePath(first))
-
-
-def _documents_of(path: FilePath, named_by: FilePath) -> Documents | None:
-    """Return the documents of a file of the same repository; None where there is none that can be read."""
-    try:
-        text = read_regular(path, MAX_BYTES).decode() if ITS_OWN.holds(path, named_by) else ""
-    except (OSError, ValueError):
-        return None
-    found = documents(text, str(path)) if text else None
-    return found if found is not None and found.broken is None else None
 
 
 def _within(budget: Budget, add: Adds | None) -> Adds | None:
