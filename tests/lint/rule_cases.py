@@ -313,6 +313,7 @@ CASES: list[tuple[str, str, str, int]] = [
     ("shm-size-missing", "ecs", TASK % (', "command": ["python", "train.py", "--num-workers", "2"]', ""), 1),
     ("shm-size-missing", "ecs", TASK % (SIZE + ', "command": ["python", "train.py", "--num-workers", "2"]', ""), 0),
     ("shm-size-missing", "shell", "IMAGE=t:1\n" + RUN + "--gpus all $IMAGE torchrun train.py", 1),
+    ("shm-size-missing", "shell", 'IMAGE=t:1\nssh h "' + RUN + '--gpus all $IMAGE torchrun train.py"', 1),
     ("shm-size-missing", "shell", "A='--shm-size 1g t:1'\n" + RUN + "--gpus all $A torchrun train.py", 0),
     (
         "shm-size-missing", "makefile",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from trainlaunch.formats.docker.shell_lexer import Word, tokens
+from trainlaunch.formats.docker.shell_lexer import Word, assignment, tokens
 
 _REDIRECTS = frozenset("<>")
 
@@ -39,7 +39,6 @@ _WRAPPERS = {
     ),
 }
 _BEFORE_PROGRAM = _words("run profile launch then do else if while until { (")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _NUMBER_BEFORE_PROGRAM = r"\d[\d.,:-]*[smhd]?|0x[0-9a-fA-F]+"
 
 
@@ -92,7 +91,7 @@ def program_at(words: Sequence[str]) -> int | None:
             valued = _WRAPPERS[name]
         elif valued is not None and word in valued:
             at += 1
-        elif not _ASSIGNMENT.match(word) and word not in _BEFORE_PROGRAM and not _between(word, valued):
+        elif not assignment(word) and word not in _BEFORE_PROGRAM and not _between(word, valued):
             return at
         at += 1
     return None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from trainlaunch.formats.docker.line import commands
 from trainlaunch.formats.docker.literals import Course, Step, literals_of_shell
-from trainlaunch.formats.docker.shell_lexer import Word, tokens
+from trainlaunch.formats.docker.shell_lexer import Word, assignment, tokens
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.rules.sources.near_scripts import near_file
 from trainlaunch.rules.sources.programs import Argv, bare
@@ -24,7 +24,6 @@ _TEMPLATE = re.compile(r"\{\{|\{%|<%")
 _POSITIONAL = re.compile(r"\$(?:[@*1-9]|\{[@*1-9])")
 _RUNS_WORDS = re.compile(r"(?:exec )?\$(?:[@*]|\{@\})")
 _CHANGED = re.compile(r"\bshift\b|\bset[ \t]+--")
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*)\+?=")
 _DEEPEST = 3
 _MOST_CHARACTERS = 300_000  # as of a text that is judged
 _MOST_COMMANDS = 25  # of a script, as each rule reads them at each place that starts it
@@ -106,7 +105,7 @@ def _sure_commands(text: str) -> tuple[Argv, ...]:
         argv = tuple(each.text for each in step.words)
         if not argv:
             continue
-        names = [match[1] for each in argv if (match := _ASSIGNED.match(each))]
+        names = [match[1] for each in argv if (match := assignment(each))]
         if len(names) == len(argv) or (argv[0] == "export" and not step.sure):
             unclear |= dict.fromkeys(names)
         elif step.sure and argv[0] not in _SILENT:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from trainlaunch.formats.docker.literals import NO_LITERALS, Literals
-from trainlaunch.formats.docker.shell_lexer import Operator, Word, tokens
+from trainlaunch.formats.docker.shell_lexer import Operator, Word, assignment, tokens
 from trainlaunch.formats.docker.table import ALIASES, FLAGS, PODMAN_SWITCHES, PODMAN_VALUES, SHORT, SWITCHES
 
 PROGRAMS = frozenset({"docker", "podman", "nvidia-docker", "nerdctl"})
@@ -23,8 +23,6 @@ _GLOBAL_VALUES = frozenset({
 _RUN_C = frozenset({"sh", "bash", "dash", "zsh", "ksh", "sg", "su", "script"})  # what stands behind -c
 _OF_TMUX = frozenset({"send-keys", "send", "new-session", "new", "new-window", "neww", "split-window", "splitw"})
 _VARIABLE = r"\$[{(]?(\w+)[})]?"
-_BESIDE = re.compile(r"-|[A-Za-z_]\w*\+?=")  # what stands beside a wrapper
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _TAGGED = r"(?=[^:@]*[a-z])[a-z0-9][\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[A-Za-z_][\w.-]*|:\d[\w.-]*|@sha256:[0-9a-f]+)"
 _DEEPEST = 4
 
@@ -108,7 +106,8 @@ def _inside(text: str, words: Sequence[Word], depth: int, variables: tuple[froze
     for word in words:
         if word is ran:
             begin, end = word.start + 1, word.end - 1
-            if text[begin:end] == word.text:  # quoted whole, with nothing escaped
+            source = (text[each.start : each.end].strip("\"'") if each.filled else each.text for each in word.pieces)
+            if text[begin:end] == "".join(source):  # quoted whole, with nothing escaped
                 yield from _lines(text, (begin, end), depth + 1, variables)
                 continue
         for piece in word.pieces:
@@ -119,11 +118,15 @@ def _inside(text: str, words: Sequence[Word], depth: int, variables: tuple[froze
                 yield from _lines(text, (begin, max(begin, end)), depth + 1, variables)
 
 
+def _is_beside(text: str) -> bool:
+    """Return whether a word stands in front of a command's program, or beside what wraps that."""
+    return text.startswith("-") or text in _IN_FRONT or assignment(text) is not None
+
+
 def _text_run(words: Sequence[Word]) -> Word | None:
     """Return the word that a command's program has a shell run, here or elsewhere; None where it has none."""
     texts = [each.text.lstrip("@") for each in words]
-    own_words = (i for i, each in enumerate(texts) if each.lstrip("-") not in _IN_FRONT and not _BESIDE.match(each))
-    first = next(own_words, 0)
+    first = next((i for i, each in enumerate(texts) if not _is_beside(each)), 0)
     program = posixpath.basename(texts[first])
     behind = range(first + 1, len(texts))
     if program in _RUN_C:
@@ -175,7 +178,7 @@ def _line(words: Sequence[Word], single: frozenset[str]) -> Line | None:
 
 def _program(words: Sequence[Word]) -> int | None:
     """Return the index of the word that is docker or its like, as far as nothing but wrappers stand before it."""
-    first = next((index for index, each in enumerate(words) if not _ASSIGNMENT.match(each.text)), None)
+    first = next((index for index, each in enumerate(words) if not assignment(each.text)), None)
     if first is None:
         return None
     wrapped = words[first].opaque or posixpath.basename(words[first].text).lstrip("@-") in _IN_FRONT

@@ -11,11 +11,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from trainlaunch.formats.docker.shell_lexer import Operator, Piece, Word, tokens
+from trainlaunch.formats.docker.shell_lexer import Operator, Piece, Word, assignment, tokens
 
 _USED = r"\$(?:(\w+)|\{(\w+)\}|\((\w+)\))"
 _ALL_OF = r"\$\{(\w+)\[@\]\}"
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*)((?:\[[^]]*\])?\+?=)")
 _NAMED = re.compile(r"[-+!]*([A-Za-z_]\w*)")
 _ARRAY = r"^[ \t]*([A-Za-z_]\w*)=\(([^()]*)\)"
 _OF_MAKE = r"^(?:override[ ]+|export[ ]+)?([A-Za-z_]\w*)[ \t]*([:?+]{0,2}=)[ \t]*([^\n#]*)"
@@ -169,7 +168,7 @@ class Course:
 
 
 def _behind_assignments(words: list[Word]) -> list[Word]:
-    return [*itertools.dropwhile(lambda each: _ASSIGNED.match(each.text), words)]
+    return [*itertools.dropwhile(lambda each: assignment(each.text), words)]
 
 
 def _is_step(words: list[Word]) -> bool:
@@ -211,7 +210,7 @@ def _sets_any(words: list[Word]) -> bool:
     first = words[0].text if words else ""
     if first in _SOURCING and any(_HARMLESS.search(each.text) for each in words[1:]):
         return False
-    named = (each.known or _ASSIGNED.match(each.text) for each in words)
+    named = (each.known or assignment(each.text) for each in words)
     return first in _SOURCING or (first in _DECLARING and not all(named))
 
 
@@ -230,7 +229,7 @@ def _take(step: Step, found: _Found) -> None:
     # What stands in front of a command holds for that alone.
     sure = step.sure and (declares or not rest) and step.end not in {"|", "|&", "&"}
     for each in step.words if declares else step.words[: len(step.words) - len(rest)]:
-        assigned = _ASSIGNED.match(each.text)
+        assigned = assignment(each.text)
         if assigned is not None:
             again = step.end == "(" and assigned[1] in found.words
             found.add(assigned[1], each if sure and assigned[2] == "=" and not again else None)

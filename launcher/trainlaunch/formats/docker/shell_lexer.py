@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)((?:\[[^]]*\])?\+?=)")
 _TOKEN = re.compile(
     r"""(?P<skip>[ \t]+|\\\n|(?<![^\s;&|()])\#[^\n]*)
       | (?P<carriage>\\?\r\n)
@@ -29,6 +30,11 @@ _IN_DOUBLE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NESTED = re.compile(r"""\\[\s\S]|'[^']*'|\$\{|\$\(|[(){}"`]|[^\\'$(){}"`]+|.""", re.DOTALL)
+
+
+def assignment(word: str) -> re.Match[str] | None:
+    """Return the name (1) and the operator (2) of a word that assigns; None for any other."""
+    return _ASSIGNMENT.match(word)
 
 
 class Piece(NamedTuple):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from trainlaunch.diagnostics import Span
+from trainlaunch.formats.docker.shell_lexer import assignment
 from trainlaunch.formats.workload import Known, Unknown, Value, Workload, stated
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.least_shm import LEAST_SHM
@@ -16,7 +17,6 @@ from trainlaunch.units import GIB, MIB, docker_size, format_size
 
 _TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
 _DEVICE = re.compile(r"(?:(?:nvidia|amd)\.com/gpu=|/dev/nvidia)([0-9]+|all)")
-_ASSIGNED = re.compile(r"[A-Za-z_]\w{0,99}=")
 _SUGGESTED = 2 * GIB
 _PER_WORKER = 512 * MIB
 
@@ -65,7 +65,7 @@ def env_of(container: SourceContainer) -> dict[str, Value[str]]:
     found: dict[str, Value[str]] = {**built, **passed, **container.workload.env}
     exported: dict[str, Value[str]] = {}
     for argv in container.argvs:
-        alone = all(map(_ASSIGNED.match, argv))
+        alone = all(map(assignment, argv))
         for name, value in _assigned(argv[1:] if argv[:1] == ("export",) else argv if alone else (), span).items():
             if not alone or name in found:  # what is no variable of the process stays with the shell
                 exported[name] = value if exported.get(name, value) == value else Unknown(name, span)
@@ -75,7 +75,7 @@ def env_of(container: SourceContainer) -> dict[str, Value[str]]:
 def in_front_of(argv: Argv, span: Span) -> dict[str, Value[str]]:
     """Return the variables that stand in front of a command, and hold for it alone."""
     words = argv[1:] if argv[:1] == ("env",) else argv
-    return _assigned(itertools.takewhile(_ASSIGNED.match, words), span)
+    return _assigned(itertools.takewhile(assignment, words), span)
 
 
 def _assigned(words: Iterable[str], span: Span) -> dict[str, Value[str]]:
