@@ -36,8 +36,8 @@ class Kind(NamedTuple):
     is where the pods of a namespace find the first node, with {name} for the object's. `pod_names` is the pattern of
     what its pods' names add to its own. `letter_first`: a Service is
     named like it, and can't start with a digit. `immutable` leads to what the API server lets nobody change, so its
-    name carries a hash of that; `mutable_fields` are fields of a job that only reach the rest. `own_service`: with
-    several nodes its manifest has a Service, which gives its pods hosts.
+    name carries a hash of that. `own_service`: with several nodes its manifest has a Service, which gives its pods
+    hosts.
 
     What it does by itself: `retries`: starts a failed job again as restart.max_attempts says, else only `up` does.
     `pod_failure_policy`: its manifest tells exit codes apart. `between_attempts`: what it does before another attempt.
@@ -71,7 +71,6 @@ class Kind(NamedTuple):
     pod_names: str = rf"-node-\d+-\d+-{_RANDOM}"
     letter_first: bool = False
     immutable: tuple[Path, ...] = ()
-    mutable_fields: tuple[str, ...] = ()
     retries: bool = True
     pod_failure_policy: bool = False
     between_attempts: str = "its controller makes all pods again at once"
@@ -146,7 +145,6 @@ JOB = Kind(
         *(("spec", key) for key in ("template", "podFailurePolicy", "completions", "selector", "completionMode")),
         *(("spec", key) for key in ("backoffLimitPerIndex", "successPolicy", "managedBy")),
     ),
-    mutable_fields=("max_attempts", "active_deadline", "ttl_after_finished"),
     own_service=True,
     suffix_of_several="-{last}",
     first_host="{name}-0.{name}",
@@ -171,7 +169,6 @@ JOB_SET = Kind(
     immutable=tuple(
         ("spec", key) for key in ("replicatedJobs", "network", "failurePolicy", "successPolicy", "managedBy")
     ),
-    mutable_fields=("ttl_after_finished",),
     suffix="-node-0-{last}-abcde",
     suffix_of_several="-node-0-{last}-abcde",
     letter_first=True,
@@ -191,7 +188,6 @@ TRAIN_JOB = Kind(
     container_name="node",  # Kubeflow's controllers look for the training container by its name
     parts=(TRAINING_RUNTIME,),
     immutable=(("spec", "runtimeRef"), ("spec", "managedBy")),
-    mutable_fields=("active_deadline", "ttl_after_finished"),
     pod_label="jobset.sigs.k8s.io/jobset-name",  # of the JobSet that it makes
     levels=3,
     suffix="-node-0-{last}-abcde",
@@ -214,7 +210,6 @@ PYTORCH_JOB = Kind(
     container_name="pytorch",
     pod_label="training.kubeflow.org/job-name",
     immutable=(("spec", "pytorchReplicaSpecs"),),
-    mutable_fields=("max_attempts", "active_deadline", "ttl_after_finished"),
     suspend=("spec", "runPolicy", "suspend"),
     suffix="-master-0",
     suffix_of_several="-worker-{worker}",
