@@ -23,6 +23,7 @@ from trainlaunch.rules.sources.source_text import (
     GITHUB,
     GITLAB,
     KUBERNETES,
+    MARKUPS,
     SAGEMAKER,
     SHELL,
     TRAINING_SCRIPT,
@@ -50,7 +51,6 @@ TEMPLATE = "template"
 _DOCKERFILE = re.compile(r"(?:dockerfile|containerfile)(?:[.-].*)?|.*\.(?:dockerfile|containerfile)", re.IGNORECASE)
 _MAKEFILE = re.compile(r"(?:gnu)?makefile(?:\..*)?|.*\.mk", re.IGNORECASE)
 _SHELLS = frozenset({".sh", ".bash", ".zsh", ".ksh", ".sbatch", ".slurm"})
-_MARKUPS = frozenset({".md", ".markdown", ".mdx", ".rst"})
 _SHEBANG = re.compile(r"#!.*\b(?:ba|da|z|k|a)?sh\b")
 _ENGINE = r"\b(?:docker|podman|nerdctl)\b"
 _RUNS = re.compile(rf"{_ENGINE}(?:(?!{_ENGINE})[^\n])*\b(?:run|create)\b")
@@ -120,12 +120,12 @@ def _by_name(path: PurePath) -> str | None:
         return DOCKERFILE
     if _MAKEFILE.fullmatch(path.name):
         return MAKEFILE
-    return SHELL if path.suffix in _SHELLS else MARKDOWN if path.suffix in _MARKUPS else None
+    return SHELL if path.suffix in _SHELLS else MARKDOWN if path.suffix in MARKUPS else None
 
 
 def is_markdown(name: str, forced: str | None) -> bool:
     """Return whether a text is Markdown, in whose fences other texts stand."""
-    return forced == MARKDOWN or (forced is None and PurePath(name).suffix in _MARKUPS - {".rst"})
+    return forced == MARKDOWN or (forced is None and PurePath(name).suffix in MARKUPS - {".rst"})
 
 
 def may_hold(name: str, text: str) -> bool:

@@ -14,6 +14,7 @@ from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 DEFECTS, PRACTICE = "defects", "practice"
+MARKUPS = frozenset({".md", ".markdown", ".mdx", ".rst"})
 SHELL, COMPOSE, KUBERNETES, DOCKERFILE = "shell", "compose", "kubernetes", "dockerfile"
 DEVCONTAINER, GITHUB, GITLAB, SAGEMAKER = "devcontainer", "github-actions", "gitlab-ci", "sagemaker"
 TRAINING_SCRIPT, ECS = "training-script", "ecs"
@@ -119,6 +120,11 @@ class SourceText(NamedTuple):
     commands: tuple[tuple[SourceWord, ...], ...] = ()
     instructions: tuple[Instruction, ...] = ()
     tree: ast.Module | None = None
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it tells people what to run."""
+        return self.source.span(0, 0).file.endswith((*MARKUPS,))
 
 
 class TextFinding(NamedTuple):

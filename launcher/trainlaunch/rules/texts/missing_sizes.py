@@ -69,8 +69,7 @@ def shm_size_missing(file: SourceText) -> Iterator[Problem]:
             continue
         severity, reason = need(container, beside)
         if container.indirect and severity is not None:  # what lies there now may not be what runs
-            document = file.source.span(0, 0).file.endswith((".md", ".mdx", ".rst"))
-            severity = Severity.INFO if document or severity is Severity.INFO else Severity.WARNING
+            severity = Severity.INFO if file.is_document or severity is Severity.INFO else Severity.WARNING
         if severity is not None:
             group = PRACTICE if reason == LONE_GPU else ""
             yield _missing(file, container, reason)._replace(severity=severity, group=group)
