@@ -294,6 +294,7 @@ CASES: list[tuple[str, str, str, int]] = [
     ("workers-exceed-cpus", "kubernetes", pod(RAY % 1, kind="RayJob"), 0),
     ("workers-exceed-cpus", "kubernetes", pod(RAY % 1), 1),
     ("interpolation-refused", "compose", SERVICE % "command: [sh, -c, 'echo ${1}']", 1),
+    ("interpolation-refused", "compose", SERVICE % "command: [sh, -c, 'echo ${<NAME>}']", 0),  # for people to fill in
     ("interpolation-refused", "compose", SERVICE % "command: [sh, -c, 'echo $1 $(id) $${1} ${A:-b} $']", 0),
     ("interpolation-refused", "compose", SERVICE % "command: [sh, -c, 'echo ${A%.*} ${B}']", 1),
     ("number-for-text", "compose", SERVICE % "command: [python, train.py, 8, true, '9']", 2),

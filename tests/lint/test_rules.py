@@ -210,6 +210,7 @@ OWN: list[tuple[str, str, str, int]] = [
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 0, 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p).read()", "self.f[i]") + LOADER % 2, 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p)", "self.g[i]") + LOADER % 2, 0),
+    ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p); self.f = m()", "self.f[i]") + LOADER % 2, 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("dict", "open(p)", "self.f[i]") + LOADER % 2, 0),
     ("cuda-in-worker", SCRIPT, CLASS % ("Dataset", "1", "t.to('cuda:0')") + LOADER % 2, 1),
     ("cuda-in-worker", SCRIPT, CLASS % ("Dataset", "1", "t.to(self.device)") + LOADER % 2, 0),

@@ -68,11 +68,15 @@ def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
 
 
 def _opened(function: ast.FunctionDef | None) -> Iterator[tuple[str, ast.Call]]:
-    for node in _walk(function):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and name_of(node.value.func) in _OPENS:
-            for target in node.targets:
-                if name_of(target).startswith("self."):
-                    yield name_of(target), node.value
+    """Yield what a function opens for an attribute, and puts nothing else there, like a map of the file."""
+    kept: dict[str, list[ast.expr]] = {}
+    for node in (each for each in _walk(function) if isinstance(each, ast.Assign)):
+        for target in () if isinstance(node.value, ast.Constant) else node.targets:
+            kept.setdefault(name_of(target), []).append(node.value)
+    for name, values in kept.items():
+        calls = [each for each in values if isinstance(each, ast.Call) and name_of(each.func) in _OPENS]
+        if name.startswith("self.") and len(calls) == len(values):
+            yield from ((name, each) for each in calls)
 
 
 @text_rule("TL341", Severity.ERROR)
