@@ -258,6 +258,7 @@ SCRIPTS = {
     "spread": "import torch\nk = {'num_workers': 4} if cuda else {}\nDataLoader(d, 64, **k)\nloss.backward()\n",
     "emptied": "import torch\nk = {'num_workers': 4} if g else {}\nk.update(w)\nDataLoader(d, **k)\nloss.backward()\n",
     "cuda": "import torch\nDataLoader(d, 64, num_workers=4 if use_cuda else 0)\nloss.backward()\n",
+    "reads": "from torch.utils import data\nfor b in data.DataLoader(d, 99, num_workers=4):\n  n += len(b)\n",
     "ray": "import torch, ray\nDataLoader(d, 8)\nloss.backward()\nScalingConfig(num_workers=8)\n",
 }
 NEW_KINDS = [
@@ -322,6 +323,7 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         "spread": ["error"],
         "emptied": ["info"],
         "cuda": ["error"],
+        "reads": ["info"],
         "ray": [],
     }
     (tmp_path / "docker/train/own").mkdir()

@@ -50,6 +50,7 @@ _BULKY = re.compile(
     r"|\b3, ?\d{2,4}, ?\d{2,4}\b|(?<![a-z])(?:[Vv]ision|[Ll]lava|[Mm]ulti_?[Mm]odal)"
 )
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
+_COMPUTES = re.compile(r"model|loss|optim|trainer", re.IGNORECASE)
 _OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
 _YOLO_TRAINS = re.compile(r"^[^#\n]{0,200}\.train\([^)]{0,400}\b(?:data|epochs)\s*=", re.MULTILINE)
 _YOLO_WORKERS = re.compile(r"\bworkers[\"']?\s*[=:]\s*(\w[\w.]*)")
@@ -242,12 +243,18 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
         each for each in others if each.partition(".")[0] not in _OF_TOKENS and each.rpartition(".")[2] not in read
     }
     tiny = shown.tiny or (of_tokens and not unread)
-    slight = of_tokens or (not unread - _OF_ROWS and _ROWS.search(text) is not None)
+    slight = of_tokens or _only_loads(text) or (not unread - _OF_ROWS and _ROWS.search(text) is not None)
     bulky = True if of_media or _BULKY.search(text) else False if slight else None
     shown = shown._replace(loaders=loaders, workers=max(spread, default=None), tiny=tiny, bulky=bulky)
     if not loaders and _OF_YOLO.search(text) and _YOLO_TRAINS.search(text):
         return _by_yolo(shown, text)
     return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
+
+
+def _only_loads(text: str) -> bool:
+    """Return whether a script has loaders and does nothing with what they bring, which may be no tensors."""
+    of_torch = [each for each in _modules(text) if each.partition(".")[0] == "torch"]
+    return bool(of_torch) and all(each.startswith("torch.utils") for each in of_torch) and not _COMPUTES.search(text)
 
 
 def _by_yolo(shown: NearScript, text: str) -> NearScript:
