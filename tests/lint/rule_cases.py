@@ -93,6 +93,8 @@ CASES: list[tuple[str, str, str, int]] = [
     ("flag-with-underscores", "shell", RUN + "-rm -shm-size=1g -gpus all t:1 -name a", 3),
     ("shm-size-missing", "markdown", f"<!--\ndocker run --gpus all t{TRAIN} --num-workers 8\n-->\n", 0),
     ("flag-with-underscores", "shell", RUN + "-it -m 1g -p80:80 -eA=1 t:1 -name a", 0),
+    ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT ["A=1", "python", "train.py"]\n', 1),
+    ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT ["env", "A=1", "python", "train.py"]\n', 0),
     ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT "python train.py --data /d"\n', 1),
     ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT python "train.py --data /d"\n', 0),
     ("command-in-one-word", "dockerfile", 'FROM x\nCMD "python train.py"\nCMD ["python", "train.py"]\n', 0),

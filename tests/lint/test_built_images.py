@@ -300,6 +300,8 @@ def test_another_file_of_compose_may_say_more_of_a_service(place: Path) -> None:
         ('["python", "-u", "train.py"]', "python train.py --lr 3", ["TL358"]),
         ('["python", "train.py"]', "/bin/bash", ["TL358"]),
         ('["python", "train.py"]', "python", []),
+        ('["python"]', "python train.py", ["TL358"]),
+        ('["python"]', "train.py", []),
         ('["python", "wraps.py"]', "python train.py", []),
         ('["python", "entry.py"]', "python train.py", []),
         ('["python", "other.py"]', "python train.py", []),

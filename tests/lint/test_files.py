@@ -479,3 +479,25 @@ def test_a_command_decides_what_its_script_leaves_open(tmp_path: Path, words: st
     (tmp_path / "run.sh").write_text(f"docker run --gpus all t:1 python train.py {words}\n")
     found = [each.severity.value for each in lint_file(tmp_path / "run.sh").findings if each.diagnostic.code == "TL301"]
     assert found == [severity] * bool(severity)
+
+
+def test_a_workflow_of_a_foreign_tree_never_runs(tmp_path: Path) -> None:
+    """GitHub reads those of the repository's root; in a folder of no repository each may be one."""
+    text = "on: push\njobs: {t: {container: {image: 'x:1', options: --gpus 0 --shm-size 16}, steps: [{run: ls}]}}\n"
+    paths = [tmp_path / each / ".github/workflows/w.yml" for each in ("repository", "repository/vendored", "other")]
+    (tmp_path / "repository/.git").mkdir(parents=True)
+    for each in paths:
+        each.parent.mkdir(parents=True)
+        each.write_text(text)
+    assert [bool(lint_file(each).findings) for each in paths] == [True, False, True]
+
+
+def test_an_image_alone_says_little_in_a_document(tmp_path: Path) -> None:
+    """What is typed into its shell may be anything; a script of one's own is for what the image is for."""
+    found = []
+    for name in ("run.md", "run.sh"):
+        (tmp_path / name).write_text("docker run -it --gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime bash\n")
+        found += [
+            each.severity.value for each in lint_file(tmp_path / name).findings if each.name == "shm-size-missing"
+        ]
+    assert found == ["info", "warning"]

@@ -16,7 +16,7 @@ from tests.conftest import Runs
 from tests.lint.texts import codes, linted
 
 BAD = "docker run --rm --shm-size=16 x:1 python train.py\n"
-WARNS = "docker run --ipc=host --shm-size=1g x:1\n"
+WARNS = "docker run --ipc=host --shm-size=8g x:1\n"
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,14 @@ OWN = (Path("compose"), Path("examples"), Path("k8s"))
 EXPECTED = Path(__file__).with_name("public.txt")
 
 
+@pytest.fixture(autouse=True)
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be in a copy of the files, by the same names: in a repository that has its own workflows theirs never run."""
+    for folder in (*OWN, PUBLIC):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    monkeypatch.chdir(tmp_path)
+
+
 @cache
 def linted(*folders: Path) -> tuple[Linted, ...]:
     """Return each file of folders that lint reads, as they are called from the root of the checkout."""
@@ -27,9 +36,8 @@ def linted(*folders: Path) -> tuple[Linted, ...]:
     return tuple(each for each in found if each.kind is not None)
 
 
-def test_only_judged_findings_are_printed(golden: Callable[[Path, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_judged_findings_are_printed(golden: Callable[[Path, str], None]) -> None:
     """public.txt has a line for each finding, and files without any are right; read its diff as a reviewer."""
-    monkeypatch.chdir(ROOT)
     group = {rule.name: rule.group for rule in RULES}
     lines: list[str] = []
     for each in (*linted(*OWN), *linted(PUBLIC)):
@@ -41,9 +49,8 @@ def test_only_judged_findings_are_printed(golden: Callable[[Path, str], None], m
     golden(EXPECTED, "".join(lines))
 
 
-def test_there_are_enough_files_of_every_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_are_enough_files_of_every_kind() -> None:
     """Sixty at least, a third of them without a defect."""
-    monkeypatch.chdir(ROOT)
     found = linted(PUBLIC)
     assert len(found) >= 60
     assert len({each.kind for each in found}) >= 9
@@ -52,9 +59,8 @@ def test_there_are_enough_files_of_every_kind(monkeypatch: pytest.MonkeyPatch) -
     assert len(right) >= len(found) // 3
 
 
-def test_fixed_files_keep_their_other_findings_and_have_no_safe_fix_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fixed_files_keep_their_other_findings_and_have_no_safe_fix_left() -> None:
     """A fix that brings a new finding would only move the mistake; the limit that a size needs can't be guessed."""
-    monkeypatch.chdir(ROOT)
     for each in linted(PUBLIC):
         after = fixed(each, None, BOTH)
         if each.name.endswith(".json") and "devcontainer" not in each.name:

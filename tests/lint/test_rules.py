@@ -208,6 +208,7 @@ OWN: list[tuple[str, str, str, int]] = [
     ("training-in-deployment", "kubernetes", pod("args: [python, serve.py]", kind="Deployment"), 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 2, 1),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 0, 0),
+    ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p)", "self.f[i]") + LOADER % 1, 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p).read()", "self.f[i]") + LOADER % 2, 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p)", "self.g[i]") + LOADER % 2, 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p); self.f = m()", "self.f[i]") + LOADER % 2, 0),
@@ -270,6 +271,9 @@ def test_every_rule_has_near_misses() -> None:
         (RUN + "--gpus all train:1 --epochs 3 --num-workers 2 --batch-size=4", "info"),
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "warning"),
         (RUN + "--gpus 4 t:1", "info"),
+        (RUN + "--gpus 4 ...", None),
+        (RUN + "--gpus all t:1 torchrun --nproc_per_node 2 train.py", "warning"),
+        (RUN + "--gpus all t:1 torchrun --nproc_per_node 4 train.py", "error"),
         (RUN + "--gpus all t:1 python train.py", "info"),
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py", "info"),
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py --epochs 3", "error"),
@@ -294,7 +298,8 @@ def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: s
         ("shell", RUN + "-m 4g --shm-size=5g t:1 python train.py --num-workers 4", "error"),
         ("compose", rule_cases.DEVICES % ZERO, "info"),
         ("compose", (rule_cases.DEVICES % ZERO).replace("shm", "command: python train.py, shm"), "warning"),
-        ("shell", RUN + "--ipc=host --shm-size=1g -p 80:80 vllm/vllm-openai:v1", "info"),
+        ("shell", RUN + "--ipc=host --shm-size=1g t:1 python train.py", "info"),
+        ("shell", RUN + "--ipc=host --shm-size=8g -p 80:80 vllm/vllm-openai:v1", "info"),
     ],
 )
 def test_what_may_be_meant_is_less_grave(kind: str, text: str, severity: str) -> None:

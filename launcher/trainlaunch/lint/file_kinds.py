@@ -13,7 +13,7 @@ from typing import NamedTuple
 from trainlaunch.job.reserved import HEADER_START
 from trainlaunch.lint.document_kinds import kind_of_documents
 from trainlaunch.repository.regular_files import read_regular
-from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.repository.root import ITS_OWN, repository_of
 from trainlaunch.rules.sources.near_scripts import TORCH
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
@@ -54,7 +54,11 @@ _SHELLS = frozenset({".sh", ".bash", ".zsh", ".ksh", ".sbatch", ".slurm"})
 _SHEBANG = re.compile(r"#!.*\b(?:ba|da|z|k|a)?sh\b")
 _ENGINE = r"\b(?:docker|podman|nerdctl)\b"
 _RUNS = re.compile(rf"{_ENGINE}(?:(?!{_ENGINE})[^\n])*\b(?:run|create)\b")
-_TEMPLATED = re.compile(r"^[ \t]*\{\{-?|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toYaml|if|with|range)", re.MULTILINE)
+_TEMPLATED = re.compile(
+    r"^[ \t]*\{\{(?!=|[ \t]*(?:inputs|outputs|workflow|steps|tasks|item|pod|retries)\b)"  # of Argo, once it runs
+    r"|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toYaml|if|with|range)",
+    re.MULTILINE,
+)
 # A YAML text without any of these has no container in it; looking for them is faster than parsing.
 _MAY_HOLD = re.compile(
     r"^[ \t]*(?:- )?\"?(?:containers|services|jobs|container_config|podSpec|script|steps|template|image)\"?:"
@@ -172,13 +176,20 @@ def _yaml_kind(path: PurePath, text: str) -> FileKind:
     if found.broken is not None:
         return FileKind(_of_broken(path, text), found)
     if "workflows" in path.parts and ".github" in path.parts:
-        return FileKind(GITHUB, found)
+        return FileKind(GITHUB if _is_of_its_root(path) else None, found)
     if path.name == ".gitlab-ci.yml":
         return FileKind(GITLAB, found)
     kind = kind_of_documents(found)
     if kind is None and _READ_BY_NAME.fullmatch(path.name) and re.search(r"^services:", text, re.MULTILINE):
         kind = COMPOSE  # one that lies over another, with no image of its own
     return FileKind(kind, found)
+
+
+def _is_of_its_root(path: PurePath) -> bool:
+    """Return whether GitHub reads a workflow: what came with another repository's files stays as it is."""
+    folder = Path(*path.parts[: path.parts.index(".github")]).absolute()
+    known = repository_of(Path(path))
+    return known is None or known.root == folder
 
 
 def without_definitions(text: str) -> str:

@@ -15,6 +15,7 @@ from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at
 from trainlaunch.units import GIB, MIB, docker_size, format_size
 
+_LEFT_OUT: tuple[str | None, ...] = ("...", "…")
 _TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
 _DEVICE = re.compile(r"(?:(?:nvidia|amd)\.com/gpu=|/dev/nvidia)([0-9]+|all)")
 _SUGGESTED = 2 * GIB
@@ -116,13 +117,13 @@ def is_torch_image(container: SourceContainer) -> bool:
 
 
 def is_fragment(written: SourceContainer) -> bool:
-    """Return whether a container is part of one that stands elsewhere too: an overlay of Compose, a patch.
+    """Return whether a container is part of one that stands elsewhere too: an overlay of Compose, a patch, an example.
 
     What such a text leaves out is unknown, not missing.
     """
     workload = written.workload
     if workload.image is not None:
-        return False
+        return stated(workload.image) in _LEFT_OUT  # the reader is to know the rest
     if workload.format == COMPOSE:
         return at(written.own, "build") is None
     return workload.format == KUBERNETES and bool(written.object_kind)

@@ -67,14 +67,15 @@ def instruction_text(each: Instruction) -> str | None:
 def script_given_command(container: SourceContainer) -> str:
     """Return the script of the image's ENTRYPOINT that gets a whole command as its arguments; empty for none.
 
-    Only where it lies there, and starts no other program.
+    Only where it lies there, and starts no other program. Python alone takes the command's program for a script.
     """
     image, own = container.built, container.argv
     if image is None or container.workload.entrypoint is not None or not is_command(own):
         return ""
-    first = "".join(image.entrypoint[:1])
-    started = program(image.entrypoint)
-    if not _PYTHON.fullmatch(posixpath.basename(first)) or started.launched or not started.script.endswith(".py"):
+    first, started = posixpath.basename("".join(image.entrypoint[:1])), program(image.entrypoint)
+    if _PYTHON.fullmatch(first) and len(image.entrypoint) == 1:
+        return first
+    if not _PYTHON.fullmatch(first) or started.launched or not started.script.endswith(".py"):
         return ""
     path = near_file(container.workload.span.file, started.script, context_of(container))
     text = text_with_modules(path) if path is not None else None

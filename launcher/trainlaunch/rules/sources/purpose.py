@@ -123,8 +123,8 @@ def certainly_trains(container: SourceContainer) -> bool:
 
 
 def by_purpose(container: SourceContainer) -> Severity:
-    """Return how grave it is that a container lacks what training needs: an error where it certainly trains."""
-    if certainly_trains(container):
+    """Return how grave it is that a container lacks what training needs: an error where PyTorch certainly trains."""
+    if certainly_trains(container) and not is_of_others(container):
         return Severity.ERROR
     return Severity.WARNING if trains(container) else Severity.INFO
 

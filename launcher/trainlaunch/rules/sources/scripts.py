@@ -39,10 +39,12 @@ def argument(call: ast.Call, name: str) -> ast.expr | None:
     return next((each.value for each in call.keywords if each.arg == name), None)
 
 
-def has_workers(tree: ast.AST | None) -> bool:
-    """Return whether a loader sets workers by a number above 0."""
+def has_workers(tree: ast.AST | None, least: int = 1) -> bool:
+    """Return whether a loader sets so many workers by a number."""
     stated = (argument(each, "num_workers") for each in loaders(tree))
-    return any(isinstance(each, ast.Constant) and isinstance(each.value, int) and each.value > 0 for each in stated)
+    return any(
+        isinstance(each, ast.Constant) and isinstance(each.value, int) and each.value >= least for each in stated
+    )
 
 
 def is_used(file: SourceText, name: str) -> bool:

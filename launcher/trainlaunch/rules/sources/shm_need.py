@@ -28,8 +28,10 @@ _INTERACTIVE = frozenset(
     {"", "bash", "sh", "zsh", "sleep", "tail", "jupyter", "jupyter-lab", "jupyter-notebook", "start-notebook.sh"}
 )
 _KEPT_OPEN = frozenset({"--interactive", "--tty", "--detach"})  # else an image without a command runs its own program
+IDLE_IMAGE = "a PyTorch image with GPUs"
 LONE_GPU = "a GPU; one process without workers is right without"
 _CERTAIN = 3  # signs, beyond which a lack is an error where nothing can tell the workers
+_FEW_RANKS = 2  # without P2P each holds a buffer of 9.6 MB a channel, and 64 MiB have room for 6
 _SMALL = re.compile(r"mnist|cifar", re.IGNORECASE)  # scripts of images that fit into 64 MiB
 _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs that more than a shell is in an image
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
@@ -82,7 +84,10 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     if beside.sized_at_build:
         return by_torch, "a training command, and a size is given to `docker build` alone"
     if among_ranks:
-        return by_torch, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
+        return (
+            by_torch if ranks > _FEW_RANKS else Severity.WARNING,
+            f"{ranks} ranks on GPUs, and NCCL puts its buffers there",
+        )
     alone = count == 1 or (count is None and ranks == 1 and not launched)
     quiet = _without_nccl_shm(container) and not shown
     if not gpus or (alone and (shown == 0 or is_of_others(container) or script.other)) or quiet:
@@ -91,7 +96,8 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
         lone = not launched and ranks == 1 and (is_of_others(container) or script.other)  # one process has them all
         return Severity.INFO if lone else Severity.WARNING, f"training with {count} GPUs"
     commanded = script.trains or any(map(is_training, container.argvs))
-    what = "a training command with GPUs" if commanded else "a pod of a training job with GPUs"
+    pod = container.object_kind and not commanded
+    what = "a pod of a training job with GPUs" if pod else "a training command with GPUs"
     return _of_lone(container, what, told=torch and commanded) if alone else (Severity.WARNING, what)
 
 
@@ -170,7 +176,7 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         return Severity.WARNING, "another pod of the same object has a size"
     if gpus and idle and is_torch_base(container) and not _SERVED & {*container.purpose.signs}:
         # Of an image that is built here a notebook, tests or text may be all that runs in it.
-        return Severity.WARNING if container.built is None else Severity.INFO, "a PyTorch image with GPUs"
+        return Severity.WARNING if container.built is None else Severity.INFO, IDLE_IMAGE
     line = workload.span.line
     shell = bool(container.argvs) or workload.format != "docker_run" or not _KEPT_OPEN.isdisjoint(workload.rest)
     followed = [certain for each, certain in beside.training_lines if line < each <= line + _NEAR]

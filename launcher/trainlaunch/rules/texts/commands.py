@@ -40,7 +40,9 @@ from trainlaunch.rules.sources.training_commands import (
 )
 from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
-_COMMAND = re.compile(r"(?:/[\w./-]*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh)[ ]+\S[^\n]*")
+_COMMAND = re.compile(
+    r"[A-Z_][A-Z0-9_]*=\S*|(?:/[\w./-]*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh)[ ]+\S[^\n]*"
+)
 _OF_HEROKU = re.compile(r"heroku[^/]*$", re.IGNORECASE)  # whose own file has the command to start
 _USES = re.compile(r"\$(?:[@*]|\{[@*]|[0-9])")
 _PLAIN = re.compile(r"(?:--[\w-]+=)?\$\{?(\w+)\}?")
@@ -76,6 +78,13 @@ def command_in_one_word(file: SourceText) -> Iterator[Problem]:
 
 
 def _one_word(word: str) -> Problem:
+    name, assigned, _ = word.partition("=")
+    if assigned and name.isupper():
+        return Problem(
+            f"the program is called {name}=…, which only a shell takes for a variable",
+            f"put env in front, or {name} among the variables of the container or image",
+            "no shell reads a list of words, so the runtime looks for a file of that name",
+        )
     program = word.split(maxsplit=1)[0]
     return Problem(
         f"the program is called {word!r}, with its arguments in the name",

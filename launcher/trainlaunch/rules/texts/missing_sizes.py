@@ -22,7 +22,7 @@ from trainlaunch.rules.sources.purpose import (
     trains,
     workers_of,
 )
-from trainlaunch.rules.sources.shm_need import LONE_GPU, Beside, need, object_of
+from trainlaunch.rules.sources.shm_need import IDLE_IMAGE, LONE_GPU, Beside, need, object_of
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -68,8 +68,10 @@ def shm_size_missing(file: SourceText) -> Iterator[Problem]:
         if is_fragment(container) or _is_of_ray(container):
             continue
         severity, reason = need(container, beside)
-        if container.indirect and severity is not None:  # what lies there now may not be what runs
-            severity = Severity.INFO if file.is_document or severity is Severity.INFO else Severity.WARNING
+        if file.is_document and (container.indirect or reason == IDLE_IMAGE):
+            severity = Severity.INFO if severity is not None else None
+        elif container.indirect and severity is Severity.ERROR:  # what lies there now may not be what runs
+            severity = Severity.WARNING
         if severity is not None:
             group = PRACTICE if reason == LONE_GPU else ""
             yield _missing(file, container, reason)._replace(severity=severity, group=group)

@@ -45,7 +45,7 @@ def _walk(node: ast.AST | None) -> Iterator[ast.AST]:
 @text_rule("TL340", Severity.ERROR)
 def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
     """The workers of a loader would share a handle."""
-    for owner in datasets(file.tree) if has_workers(file.tree) else ():
+    for owner in datasets(file.tree) if has_workers(file.tree, least=2) else ():
         attributes = [each for each in _walk(method(owner, "__getitem__")) if isinstance(each, ast.Attribute)]
         stored = {name_of(each) for each in attributes if isinstance(each.ctx, ast.Store)}
         shared = {name_of(each) for each in attributes} - stored

@@ -25,6 +25,7 @@ from trainlaunch.rules.sources.source_text import (
     items_in,
     text_at,
 )
+from trainlaunch.units import GIB
 from trainlaunch.yamltree.tolerant import Mapping, Sequence
 
 _NEARLY = re.compile(r"(?:/dev)?/(?:shm(?:em)?|smh|shmm|sshm|shared_?mem(?:ory)?)|/dev/hsm|/run/shm|/var/shm|/dev")
@@ -34,6 +35,7 @@ _OF_PODS = frozenset({
     *("Pod", "Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "PyTorchJob", "TFJob", "MPIJob"),
     *("JobSet", "RayJob", "RayCluster", "TrainingRuntime", "ClusterTrainingRuntime"),
 })  # fmt: skip
+_OF_ANY_HOST = 2 * GIB  # half of the memory of a machine with 4 GiB
 _INJECTED = "gke-gcsfuse-"  # mounted by a sidecar that GKE adds
 _IPC_WORDS = {COMPOSE: ("ipc", "shm_size"), ECS: ("ipcMode", "sharedMemorySize")}
 
@@ -225,7 +227,8 @@ def ipc_with_size(container: SourceContainer) -> Iterator[Problem]:
         why = "podman stops with: cannot set shmsize when running in the {host } IPC Namespace (exit 125)"
     kept_open = any(program(each).name in {"sleep", "tail"} for each in container.argvs)  # for what is run in it later
     others = container.purpose.verdict == SERVING or (container.purpose.verdict == OTHER and not kept_open)
-    severity = Severity.INFO if others else None  # the host's is enough there
+    enough = isinstance(shm.declared, Known) and shm.declared.value <= _OF_ANY_HOST
+    severity = Severity.INFO if others or enough else None  # the host's is as large
     yield Problem(
         f"{mode} is {shm.kind}, so {size} {shm.declared.text} is not in effect",
         f"delete {mode}, and keep {size}",
