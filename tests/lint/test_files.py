@@ -91,6 +91,7 @@ KINDS = [
     ("a.yaml", "other: {a: {image: x, command: [}\n", None),
     ("compose.yaml", "services:\n  a: {image: x, command: [}\n", "compose"),
     ("chart/templates/a.yaml", 'kind: Pod\nspec:\n  {{- include "x" . }}\n  containers: []\n', "template"),
+    ("argo.yaml", "spec: {}\nkind: Workflow\nscript:\n  source: |\n    {{inputs.parameters.a}}\n", None),
     (".github/workflows/a.yml", "on: push\njobs: {a: {runs-on: '${{ matrix.os }}', steps: []}}\n", "github-actions"),
     ("Dockerfile", "FROM x", "dockerfile"),
     ("train.Dockerfile", "FROM x", "dockerfile"),
