@@ -56,7 +56,7 @@ _ENGINE = r"\b(?:docker|podman|nerdctl)\b"
 _RUNS = re.compile(rf"{_ENGINE}(?:(?!{_ENGINE})[^\n])*\b(?:run|create)\b")
 _TEMPLATED = re.compile(
     r"^[ \t]*\{\{(?!=|[ \t]*(?:inputs|outputs|workflow|steps|tasks|item|pod|retries)\b)"  # of Argo, once it runs
-    r"|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toYaml|if|with|range)",
+    r"|:[ \t]*\{\{[ \t]*\w+[ \t]*\}\}[ \t]*$|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toYaml|if|with|range)",
     re.MULTILINE,
 )
 # A YAML text without any of these has no container in it; looking for them is faster than parsing.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import NamedTuple
 
-from trainlaunch.script.assignments import assigned, is_always, is_fallback, is_init, parameters, returned
+from trainlaunch.script.assignments import assigned, is_always, is_fallback, is_init, on_linux, parameters, returned
 from trainlaunch.script.config_files import Config
 from trainlaunch.script.program import Program
 from trainlaunch.script.script_facts import CONFIG, KNOWN, OPTION, UNKNOWN, Value, of_environment
@@ -64,7 +64,8 @@ class Scope(NamedTuple):
             return self._call(node)
         if isinstance(node, ast.BinOp):
             return self._sum(node)
-        return None
+        taken = on_linux(node) if isinstance(node, ast.IfExp) else None
+        return self._replace(depth=self.depth + 1).value(taken) if taken is not None else None
 
     def _deeper(self, source: PythonSource, node: ast.AST) -> Scope:
         return self._replace(source=source, function=source.function(node), depth=self.depth + 1)

@@ -136,6 +136,11 @@ CASES = {
         f"{LOADER}class C:\n    bs: int = 12\n    n: int = 7\nc = C()\nDataLoader(d, c.bs, num_workers=c.n)\n",
         workers=7,
     ),
+    "as Linux decides": Case(
+        f"{LOADER}import os, sys\nn = 0 if os.name == 'nt' else 7\nb = 3 if sys.platform.startswith('win') else 12\n"
+        "DataLoader(d, b, num_workers=n if device.type != 'mps' else 0)\n",
+        workers=7,
+    ),
     "a subcommand": Case(
         f"{LOADER}import argparse\np = argparse.ArgumentParser()\ns = p.add_subparsers()\ns.add_parser('eval')\n"
         "t = s.add_parser('train')\nt.add_argument('--w', type=int, default=2)\na = p.parse_args()\n"
@@ -157,6 +162,9 @@ NEAR = {
     "changed later": Case(
         f"{LOADER}class C:\n    bs: int = 12\n    n: int = 7\nc = C()\nc.n, c.bs = x, y\n"
         "DataLoader(d, c.bs, num_workers=c.n)\n"
+    ),
+    "as something else decides": Case(
+        f"{LOADER}DataLoader(d, 12 if size == 'large' else 3, num_workers=7 if sys.platform in own else 2)\n"
     ),
     "a list": Case(read_by("cfg = yaml.safe_load(open('c.yaml'))\n", then=PLAIN), files={"c.yaml": "- 1\n"}),
     "broken": Case(read_by("cfg = yaml.safe_load(open('c.yaml'))\n", then=PLAIN), files={"c.yaml": "a: [\n"}),

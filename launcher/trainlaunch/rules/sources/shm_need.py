@@ -62,7 +62,8 @@ def need(container: SourceContainer, beside: Beside) -> tuple[Severity | None, s
         return None, ""
     if container.purpose.verdict == SERVING:
         shards = _shards(container)
-        return (Severity.WARNING, _parted(container, shards)) if shards > 1 else (None, "")
+        severity = Severity.WARNING if shards > _FEW_RANKS else Severity.INFO
+        return (severity, _parted(container, shards)) if shards > 1 else (None, "")
     return _of_training(container, beside) if certainly_trains(container) else _of_unknown(container, beside)
 
 
