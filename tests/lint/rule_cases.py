@@ -94,6 +94,9 @@ CASES: list[tuple[str, str, str, int]] = [
     ("shm-size-missing", "markdown", f"<!--\ndocker run --gpus all t{TRAIN} --num-workers 8\n-->\n", 0),
     ("flag-with-underscores", "shell", RUN + "-it -m 1g -p80:80 -eA=1 t:1 -name a", 0),
     ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT ["A=1", "python", "train.py"]\n', 1),
+    ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT ["_=1", "python"]\n', 1),
+    ("command-in-one-word", "dockerfile", 'FROM python:3\nCMD A=1\n', 0),
+    ("command-in-one-word", "dockerfile", 'FROM x\nCMD ["LR=1"]\n', 0),
     ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT ["env", "A=1", "python", "train.py"]\n', 0),
     ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT "python train.py --data /d"\n', 1),
     ("command-in-one-word", "dockerfile", 'FROM x\nENTRYPOINT python "train.py --data /d"\n', 0),
@@ -296,7 +299,6 @@ CASES: list[tuple[str, str, str, int]] = [
     ("workers-exceed-cpus", "kubernetes", pod(RAY % 1, kind="RayJob"), 0),
     ("workers-exceed-cpus", "kubernetes", pod(RAY % 1), 1),
     ("interpolation-refused", "compose", SERVICE % "command: [sh, -c, 'echo ${1}']", 1),
-    ("interpolation-refused", "compose", SERVICE % "command: [sh, -c, 'echo ${<NAME>}']", 0),  # for people to fill in
     ("interpolation-refused", "compose", SERVICE % "command: [sh, -c, 'echo $1 $(id) $${1} ${A:-b} $']", 0),
     ("interpolation-refused", "compose", SERVICE % "command: [sh, -c, 'echo ${A%.*} ${B}']", 1),
     ("number-for-text", "compose", SERVICE % "command: [python, train.py, 8, true, '9']", 2),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from trainlaunch.lint.file_kinds import kind_of
 from trainlaunch.lint.files import files_of
-from trainlaunch.lint.linter import lint_file, lint_text
+from trainlaunch.lint.linter import fixed, lint_file, lint_text
 from trainlaunch.rules.sources.near_scripts import near_script, script_at
 
 from tests.conftest import Runs
@@ -361,26 +361,28 @@ def test_a_script_decides_how_grave_a_text_is(tmp_path: Path, named: str, found:
     assert {each.severity.value for each in lint_file(tmp_path / "run.sh").findings} == {found}
 
 
-@pytest.mark.parametrize(
-    ("beside", "text", "found"),
-    [
-        ("compose.override.yaml", "t: {environment: {A: b}}", [("TL301", 2)]),
-        ("compose.override.yaml", "t: {shm_size: 4g}", []),
-        ("docker-compose.gpu.yml", "t: {ipc: host}", []),
-        ("docker-compose.gpu.yml", "u: {ipc: host}", [("TL301", 2)]),
-        ("docker-compose.gpu.yml", "t: {image: 'x:1', ipc: host}", [("TL301", 2)]),  # another way to run it
-        ("docker-compose.gpu.yml", "t: {build: ., ipc: host}", [("TL301", 2)]),
-    ],
-)
-def test_what_is_laid_over_hides_only_what_it_sets(
-    tmp_path: Path, beside: str, text: str, found: list[tuple[str, int]]
-) -> None:
+LAID_OVER = {
+    "what it sets": ("compose.yaml", "compose.override.yaml", "t: {shm_size: 4g}", False),
+    "nothing of it": ("compose.yaml", "compose.override.yaml", "t: {environment: {A: b}}", True),
+    "by -f": ("docker-compose.yml", "docker-compose.gpu.yml", "t: {ipc: host}", False),
+    "another service": ("docker-compose.yml", "docker-compose.gpu.yml", "u: {ipc: host}", True),
+    "another way to run it": ("docker-compose.yml", "docker-compose.gpu.yml", "t: {image: 'x:1', ipc: host}", True),
+    "another build": ("docker-compose.yml", "docker-compose.gpu.yml", "t: {build: ., ipc: host}", True),
+    "no more than there is": ("docker-compose.yml", "docker-compose.gpu.yml", "t: {shm_size: 64m}", True),
+    "another base": ("a-compose.yml", "b-compose.gpu.yml", "t: {ipc: host}", True),
+    "an override of another": ("compose.test.yaml", "compose.override.yaml", "t: {shm_size: 4g}", True),
+    "a text that is broken": ("docker-compose.yml", "docker-compose.gpu.yml", "t: {ipc: [host}", True),
+}
+
+
+@pytest.mark.parametrize(("base", "beside", "text", "told"), LAID_OVER.values(), ids=LAID_OVER)
+def test_a_file_that_is_laid_over_hides(tmp_path: Path, base: str, beside: str, text: str, told: bool) -> None:
     """What a base lacks is said at the service of the base, unless a file that only adds to it has it."""
-    base = tmp_path / "compose.yaml"
-    base.write_text("services:\n  t: {image: 'x:1', command: torchrun --nproc_per_node 4 train.py --num-workers 8}\n")
+    train = "image: 'x:1', command: torchrun --nproc_per_node 4 train.py --num-workers 8"
+    (tmp_path / base).write_text(f"services:\n  t: {{{train}}}\n")
     (tmp_path / beside).write_text(f"services: {{{text}}}\n")
-    said = [(each.diagnostic.code, each.diagnostic.span) for each in lint_file(base).findings]
-    assert [(code, span.line if span else 0) for code, span in said] == found
+    said = [(each.diagnostic.code, each.diagnostic.span) for each in lint_file(tmp_path / base).findings]
+    assert [(code, span.line if span else 0) for code, span in said] == [("TL301", 2)] * told
 
 
 def test_the_hosts_cpus_matter_where_containers_are_in_sight(tmp_path: Path) -> None:
@@ -483,14 +485,31 @@ def test_a_command_decides_what_its_script_leaves_open(tmp_path: Path, words: st
 
 
 def test_a_workflow_of_a_foreign_tree_never_runs(tmp_path: Path) -> None:
-    """GitHub reads those of the repository's root; in a folder of no repository each may be one."""
-    text = "on: push\njobs: {t: {container: {image: 'x:1', options: --gpus 0 --shm-size 16}, steps: [{run: ls}]}}\n"
-    paths = [tmp_path / each / ".github/workflows/w.yml" for each in ("repository", "repository/vendored", "other")]
-    (tmp_path / "repository/.git").mkdir(parents=True)
+    """GitHub reads those of a repository's root, a submodule's too; in a folder of no repository each may be one."""
+    text = "on: push\njobs: {t: {container: {image: 'x:1', options: --shm-size 16}, steps: [{run: ls}]}}\n"
+    folders = ["repository", "repository/vendored", "repository/.github", "repository/vendored/../module", "other"]
+    paths = [tmp_path / each / ".github/workflows/w.yml" for each in folders]
+    for each in ("repository/.git", "repository/vendored"):
+        (tmp_path / each).mkdir(parents=True)
     for each in paths:
-        each.parent.mkdir(parents=True)
+        each.parent.mkdir(parents=True, exist_ok=True)
         each.write_text(text)
-    assert [bool(lint_file(each).findings) for each in paths] == [True, False, True]
+    (tmp_path / "repository/module/.git").touch()
+    found = [{finding.severity.value for finding in lint_file(each).findings} for each in paths]
+    assert found == [{"error"}, {"info"}, {"info"}, {"error"}, {"error"}]
+
+
+def test_a_line_in_a_variable_is_told_and_not_mended(tmp_path: Path) -> None:
+    """The flag would have to stand where the variable is set."""
+    line = "docker run --gpus all t:1 torchrun --nproc_per_node 4 train.py --num-workers 8"
+    for name, text in (
+        ("a.sh", f'CMD="{line}"\nssh h "$CMD"\n'),
+        ("b.sh", f'I=t:1\nssh h "{line.replace("t:1", "$I")}"\n'),
+    ):
+        (tmp_path / name).write_text(text)
+    linted = [lint_file(tmp_path / each) for each in ("a.sh", "b.sh")]
+    assert ["TL301" in [finding.diagnostic.code for finding in each.findings] for each in linted] == [True, True]
+    assert [fixed(each).text.count("--shm-size=") for each in linted] == [0, 1]
 
 
 def test_an_image_alone_says_little_in_a_document(tmp_path: Path) -> None:

@@ -211,7 +211,8 @@ OWN: list[tuple[str, str, str, int]] = [
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p)", "self.f[i]") + LOADER % 1, 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p).read()", "self.f[i]") + LOADER % 2, 0),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p)", "self.g[i]") + LOADER % 2, 0),
-    ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p); self.f = m()", "self.f[i]") + LOADER % 2, 0),
+    ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p); self.f = m(self.f)", "self.f") + LOADER % 2, 0),
+    ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "p; self.f = open(self.f)", "self.f") + LOADER % 2, 1),
     ("handle-shared-by-workers", SCRIPT, CLASS % ("dict", "open(p)", "self.f[i]") + LOADER % 2, 0),
     ("cuda-in-worker", SCRIPT, CLASS % ("Dataset", "1", "t.to('cuda:0')") + LOADER % 2, 1),
     ("cuda-in-worker", SCRIPT, CLASS % ("Dataset", "1", "t.to(self.device)") + LOADER % 2, 0),
@@ -299,6 +300,8 @@ def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: s
         ("compose", rule_cases.DEVICES % ZERO, "info"),
         ("compose", (rule_cases.DEVICES % ZERO).replace("shm", "command: python train.py, shm"), "warning"),
         ("shell", RUN + "--ipc=host --shm-size=1g t:1 python train.py", "info"),
+        ("shell", RUN + "--ipc=container:a --shm-size=1g t:1 python train.py", "warning"),
+        ("compose", rule_cases.SERVICE % "command: [sh, -c, 'echo ${<NAME>}']", "info"),
         ("shell", RUN + "--ipc=host --shm-size=8g -p 80:80 vllm/vllm-openai:v1", "info"),
     ],
 )

@@ -171,7 +171,8 @@ def _written(line: Line, source: PlacedText, number: int) -> SourceContainer:
     def add(size: int) -> tuple[Edit, ...]:
         return (Edit(place, f" --shm-size={engine_text(size)}"),)
 
+    given = any(each.filled for each in line.run.pieces)  # by another place, where the flag would have to stand
     podman = any("podman" in each for each in line.command)
     words = tuple(each.text for each in line.arguments) if line.image is not None else ()
     argv = argv_of(workload, command=words)
-    return SourceContainer(workload, argvs_of(argv), add_shm=add, podman=podman, argv=argv)
+    return SourceContainer(workload, argvs_of(argv), add_shm=None if given else add, podman=podman, argv=argv)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import posixpath
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from trainlaunch.formats.compose.read import read_documents
-from trainlaunch.formats.workload import ABSENT, Workload
+from trainlaunch.formats.workload import ABSENT, Known, Workload
+from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.yamltree.text_file import MAX_BYTES
 from trainlaunch.yamltree.tolerant import Documents, documents
 
 _BASES = frozenset({"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"})
+_NAMED = re.compile(r"(?:[^/]*[-_.])?compose(?:[-_.][^/]*)?\.ya?ml")
 
 
 def overridden(found: Documents, name: str) -> Documents:
@@ -41,32 +44,44 @@ def extended(first: str, path: str, named_by: str) -> Documents | None:
 
 def is_laid_over(text: Path, service: str) -> bool:
     """Return whether another file of Compose beside a text has a service, and may say more of it; empty for any."""
-    return any(not service or services is None or service in services for services in _beside(text))
+    others = (services for name, services in _files_in(text.parent) if name != text.name)
+    return any(not service or services is None or service in services for services in others)
 
 
 def sizes_beside(text: Path) -> frozenset[str]:
-    """Return the services whose /dev/shm another file of Compose beside a text sets, one that can't run alone."""
-    return frozenset(name for services in _beside(text) for name, sized in (services or {}).items() if sized)
+    """Return the services to whose /dev/shm a file adds a size that is called like the text, and more: a.gpu.yml."""
+    names = tuple(f"{text.stem}{each}" for each in ".-_")
+    over = (services or {} for name, services in _files_in(text.parent) if name.startswith(names) and name != text.name)
+    return frozenset(service for services in over for service, only_sizes in services.items() if only_sizes)
 
 
-def _beside(text: Path) -> Iterator[Mapping[str, bool] | None]:
-    others = (each for each in text.parent.glob("*compose*") if each.suffix in {".yml", ".yaml"})
-    yield from (_services_of(each) for each in others if each.name != text.name and ITS_OWN.holds(each, text))
+@functools.lru_cache(maxsize=64)  # of which each text in it asks for the same
+def _files_in(folder: Path) -> tuple[tuple[str, Mapping[str, bool] | None], ...]:
+    """Return the files of Compose in a folder, each with its services, as `_services_of` has them."""
+    found = sorted(each for each in folder.glob("*compose*") if _NAMED.fullmatch(each.name))
+    return tuple((each.name, _services_of(each)) for each in found if ITS_OWN.holds(each, folder / "compose.yaml"))
 
 
-@functools.lru_cache(maxsize=4096)  # of which each text beside it asks for the same
 def _services_of(path: Path) -> Mapping[str, bool] | None:
-    """Return the services of a file, each with whether it only adds a size of /dev/shm; None where it can't be read."""
-    found = _documents_of(path, path)
-    if found is None:
+    """Return the services of a file, each with whether it only adds a size; None where the file can't be opened."""
+    try:
+        text = read_regular(path, MAX_BYTES).decode(errors="replace")
+    except (OSError, ValueError):
         return None
-    return {each.place.removeprefix("services."): _only_sizes(each) for each in read_documents(found)}
+    read = read_documents(documents(text, str(path))) if "services" in text else ()  # none of what Compose refuses
+    return {each.place.removeprefix("services."): _only_sizes(each) for each in read}
 
 
 def _only_sizes(service: Workload) -> bool:
-    """Return whether a service sizes its /dev/shm, and has no image of its own to run."""
-    built = any(each.partition(".build")[0] == "service" for each in service.rest)
-    return service.image is None and not built and service.shm.kind != ABSENT
+    """Return whether a service sizes its /dev/shm, beyond what it has anyway, and has no image of its own to run."""
+    size = service.shm.size
+    enough = not isinstance(size, Known) or size.value > LEAST_SHM
+    return service.image is None and not is_built(service) and service.shm.kind != ABSENT and enough
+
+
+def is_built(service: Workload) -> bool:
+    """Return whether a service of Compose has its image built."""
+    return any(each == "service.build" or each.startswith("service.build.") for each in service.rest)
 
 
 def _documents_of(path: Path, named_by: Path) -> Documents | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ _SHEBANG = re.compile(r"#!.*\b(?:ba|da|z|k|a)?sh\b")
 _ENGINE = r"\b(?:docker|podman|nerdctl)\b"
 _RUNS = re.compile(rf"{_ENGINE}(?:(?!{_ENGINE})[^\n])*\b(?:run|create)\b")
 _TEMPLATED = re.compile(
-    r"^[ \t]*\{\{(?!=|[ \t]*(?:inputs|outputs|workflow|steps|tasks|item|pod|retries)\b)"  # of Argo, once it runs
+    r"^[ \t]*\{\{(?!=|item\b|[ \t]*(?:inputs|outputs|workflow|cronworkflow|steps|tasks|pod)\.)"  # of Argo, in its runs
     r"|:[ \t]*\{\{[ \t]*\w+[ \t]*\}\}[ \t]*$|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toYaml|if|with|range)",
     re.MULTILINE,
 )
@@ -67,6 +68,7 @@ _MAY_HOLD = re.compile(
     r"|[{,] *\"?(?:containers|services|image)\"?:",
     re.MULTILINE,
 )
+_WORKFLOWS = (".github", "workflows")
 _SUFFIXES = frozenset({".yaml", ".yml"})
 _OF_JSON = (
     *("containers", "runArgs", "services", "containerDefinitions", "ContainerDefinitions"),
@@ -176,7 +178,7 @@ def _yaml_kind(path: PurePath, text: str) -> FileKind:
     if found.broken is not None:
         return FileKind(_of_broken(path, text), found)
     if "workflows" in path.parts and ".github" in path.parts:
-        return FileKind(GITHUB if _is_of_its_root(path) else None, found)
+        return FileKind(GITHUB, found)
     if path.name == ".gitlab-ci.yml":
         return FileKind(GITLAB, found)
     kind = kind_of_documents(found)
@@ -185,11 +187,12 @@ def _yaml_kind(path: PurePath, text: str) -> FileKind:
     return FileKind(kind, found)
 
 
-def _is_of_its_root(path: PurePath) -> bool:
-    """Return whether GitHub reads a workflow: what came with another repository's files stays as it is."""
-    folder = Path(*path.parts[: path.parts.index(".github")]).absolute()
-    known = repository_of(Path(path))
-    return known is None or known.root == folder
+def is_foreign_workflow(name: str) -> bool:
+    """Return whether GitHub never runs a workflow: it came with the files of another repository, into this one's."""
+    path = Path(os.path.abspath(name))  # noqa: PTH100 - a link stays one
+    at = next((index for index in range(len(path.parts) - 2, 0, -1) if path.parts[index : index + 2] == _WORKFLOWS), 0)
+    inside = at and repository_of(path) is not None
+    return bool(inside) and not os.path.lexists(Path(*path.parts[:at], ".git"))
 
 
 def without_definitions(text: str) -> str:

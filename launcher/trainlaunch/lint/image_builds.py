@@ -15,7 +15,7 @@ from typing import NamedTuple
 from trainlaunch.formats.docker.line import PROGRAMS
 from trainlaunch.formats.workload import Known, Unknown, Value
 from trainlaunch.lint.build_folders import DOCKERFILE, Place, assignments, placed, program_at
-from trainlaunch.lint.compose_layers import is_laid_over
+from trainlaunch.lint.compose_layers import is_built, is_laid_over
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -155,10 +155,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _is_built(container: SourceContainer) -> bool:
-    rest = container.workload.rest
-    return container.workload.format == COMPOSE and any(
-        each == "service.build" or each.startswith("service.build.") for each in rest
-    )
+    return container.workload.format == COMPOSE and is_built(container.workload)
 
 
 def _built_services(file: SourceText) -> Iterator[SourceContainer]:

@@ -23,6 +23,7 @@ from trainlaunch.lint.edits import chosen
 from trainlaunch.lint.file_kinds import (
     TEMPLATE,
     FileKind,
+    is_foreign_workflow,
     is_markdown,
     may_hold,
     rendering_command,
@@ -70,6 +71,13 @@ def lint_text(
 
     `policy` is what is in force in the text's directory: its limits hold, and its severities.
     """
+    linted = _judged(text, name, kind, groups, policy)
+    if not linted.findings or not is_foreign_workflow(name):
+        return linted
+    return linted._replace(findings=tuple(_with_severity(each, Severity.INFO) for each in linted.findings))
+
+
+def _judged(text: str, name: str, kind: str | None, groups: Collection[str], policy: Policy | None) -> Linted:
     if len(text) > MAX_CHARACTERS and kind is None:
         text_left = without_definitions(text)
         if len(text_left.strip()) > MAX_CHARACTERS:
@@ -101,7 +109,10 @@ def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> 
 
 def _as_shown(finding: TextFinding) -> TextFinding:
     """Return what is said of a file that a document only shows, a step less grave: it is there to be read."""
-    severity = Severity.WARNING if finding.severity is Severity.ERROR else Severity.INFO
+    return _with_severity(finding, Severity.WARNING if finding.severity is Severity.ERROR else Severity.INFO)
+
+
+def _with_severity(finding: TextFinding, severity: Severity) -> TextFinding:
     return finding._replace(diagnostic=finding.diagnostic._replace(severity=severity))
 
 

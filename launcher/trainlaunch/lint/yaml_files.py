@@ -13,7 +13,6 @@ from trainlaunch.formats.compose.read import read_documents
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.kubernetes import containers_of
 from trainlaunch.formats.kubernetes.objects import read_object
-from trainlaunch.formats.workload import ABSENT, SIZE, ShmSetting, Unknown
 from trainlaunch.lint.compose_layers import extended, overridden, sizes_beside
 from trainlaunch.lint.dotenv import filled, values_beside
 from trainlaunch.lint.edits import Budget, yaml_edits
@@ -45,7 +44,7 @@ def read_compose_file(text: str, name: str, found: Documents) -> SourceText:
         found = found._replace(nodes=tuple(filled(each, values) for each in found.nodes))
     roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
     containers = []
-    budget, beside = Budget(text), sizes_beside(FilePath(name)) if roots and name != "-" else frozenset()
+    budget, beside = Budget(text), sizes_beside(FilePath(name)) if name.endswith((".yml", ".yaml")) else frozenset()
     for read in read_documents(overridden(found, name), functools.partial(extended, name)):
         service = read.place.removeprefix("services.")
         named = (
@@ -59,11 +58,10 @@ def read_compose_file(text: str, name: str, found: Documents) -> SourceText:
         document, key, node = found_here
         own = node if isinstance(node, Mapping) else None
         workload = read._replace(span=key.span)  # an override's own is of another text
-        if workload.shm.kind == ABSENT and service in beside:
-            workload = workload._replace(shm=ShmSetting(SIZE, Unknown("", key.span), key.span))
         add = _service_adds(text, name, document, service)
         argv = argv_of(workload, _words(own, "entrypoint"), _words(own, "command"))
-        containers.append(SourceContainer(workload, argvs_of(argv), own, add_shm=_within(budget, add), argv=argv))
+        made = SourceContainer(workload, argvs_of(argv), own, add_shm=_within(budget, add), argv=argv)
+        containers.append(made._replace(sized_beside=service in beside))
     return SourceText(COMPOSE, text, Source(text, name), tuple(containers), found.nodes)
 
 

@@ -15,7 +15,6 @@ from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at
 from trainlaunch.units import GIB, MIB, docker_size, format_size
 
-_LEFT_OUT: tuple[str | None, ...] = ("...", "…")
 _TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
 _DEVICE = re.compile(r"(?:(?:nvidia|amd)\.com/gpu=|/dev/nvidia)([0-9]+|all)")
 _SUGGESTED = 2 * GIB
@@ -123,7 +122,7 @@ def is_fragment(written: SourceContainer) -> bool:
     """
     workload = written.workload
     if workload.image is not None:
-        return stated(workload.image) in _LEFT_OUT  # the reader is to know the rest
+        return (stated(workload.image) or "") in {"...", "…"}  # the reader is to know the rest
     if workload.format == COMPOSE:
         return at(written.own, "build") is None
     return workload.format == KUBERNETES and bool(written.object_kind)

@@ -73,7 +73,7 @@ def script_given_command(container: SourceContainer) -> str:
     if image is None or container.workload.entrypoint is not None or not is_command(own):
         return ""
     first, started = posixpath.basename("".join(image.entrypoint[:1])), program(image.entrypoint)
-    if _PYTHON.fullmatch(first) and len(image.entrypoint) == 1:
+    if _PYTHON.fullmatch(first) and all(re.fullmatch(r"-[uBIOS]+", each) for each in image.entrypoint[1:]):
         return first
     if not _PYTHON.fullmatch(first) or started.launched or not started.script.endswith(".py"):
         return ""

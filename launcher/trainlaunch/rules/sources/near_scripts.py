@@ -50,7 +50,9 @@ _BULKY = re.compile(
     r"|\b3, ?\d{2,4}, ?\d{2,4}\b|(?<![a-z])(?:[Vv]ision|[Ll]lava|[Mm]ulti_?[Mm]odal)"
 )
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
-_COMPUTES = re.compile(r"model|loss|optim|trainer", re.IGNORECASE)
+_COMPUTES = re.compile(
+    r"model|loss|optim|trainer|learn|grad|engine|\bfit|step\(|train\(|backward|\b(?:jax|flax|fastai)", re.I
+)
 _OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
 _YOLO_TRAINS = re.compile(r"^[^#\n]{0,200}\.train\([^)]{0,400}\b(?:data|epochs)\s*=", re.MULTILINE)
 _YOLO_WORKERS = re.compile(r"\bworkers[\"']?\s*[=:]\s*(\w[\w.]*)")

@@ -83,7 +83,8 @@ class SourceContainer(NamedTuple):
     `argv` is its process as far as the text says, `argvs` are the commands in it. `add_shm` returns the edits that
     set a size of /dev/shm in bytes, none where the text takes no such edit. Before any rule is asked, `purpose` is
     weighed, and `argvs` also have what its image (`built`, where the text builds that) and shell scripts run.
-    `indirect` says that only those train, and that a line or a script's path leads to them.
+    `indirect` says that only those train, and that a line or a script's path leads to them. `sized_beside`: another
+    file, which is laid over this one, sets its /dev/shm.
     """
 
     workload: Workload
@@ -97,6 +98,7 @@ class SourceContainer(NamedTuple):
     purpose: Purpose = Purpose("")
     built: BuiltImage | None = None
     indirect: bool = False
+    sized_beside: bool = False
 
 
 def context_of(container: SourceContainer) -> str:

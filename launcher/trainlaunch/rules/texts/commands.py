@@ -40,9 +40,8 @@ from trainlaunch.rules.sources.training_commands import (
 )
 from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
-_COMMAND = re.compile(
-    r"[A-Z_][A-Z0-9_]*=\S*|(?:/[\w./-]*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh)[ ]+\S[^\n]*"
-)
+_COMMAND = re.compile(r"(?:/[\w./-]*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh)[ ]+\S[^\n]*")
+_ASSIGNS = re.compile(r"([A-Z_][A-Z0-9_]*)=\S*")
 _OF_HEROKU = re.compile(r"heroku[^/]*$", re.IGNORECASE)  # whose own file has the command to start
 _USES = re.compile(r"\$(?:[@*]|\{[@*]|[0-9])")
 _PLAIN = re.compile(r"(?:--[\w-]+=)?\$\{?(\w+)\}?")
@@ -58,39 +57,45 @@ def command_in_one_word(file: SourceText) -> Iterator[Problem]:
             continue  # a pod inside another format, whose own program takes it apart
         first = workload.entrypoint if isinstance(workload.entrypoint, Known) and workload.entrypoint.value else None
         argv = first or (workload.command if workload.format != KUBERNETES else None)
-        if isinstance(argv, Known) and argv.value and _COMMAND.fullmatch(argv.value[0]):
+        if isinstance(argv, Known) and argv.value:
             # The image's ENTRYPOINT may be a shell that takes the word apart.
             severity = None if first else without_entrypoint(stated(workload.image) or "")
-            problem = _one_word(argv.value[0])._replace(span=argv.span, field=workload.place)
-            yield problem._replace(severity=severity)
+            for problem in _no_program(argv.value[0], severity):
+                yield problem._replace(span=argv.span, field=workload.place)
     for stage in stages(file):
         last = process_of(file, stage)
         own = last.get("ENTRYPOINT")
         for each in last.values():
-            quoted = len(each.words) == 1 and each.words[0].known and is_of_posix_shell(stage)  # whole, for a shell
-            alone = each.exec_form or quoted
-            word = each.words[0].text if each.words and alone else ""
-            if _COMMAND.fullmatch(word) and (each is own or own is None):
+            word = each.words[0].text if each.words else ""
+            quoted = len(each.words) == 1 and " " in word and each.words[0].known  # whole, for a shell
+            alone = each.exec_form or (quoted and is_of_posix_shell(stage))
+            if alone and (each is own or own is None):
                 by_image = own is None and each.exec_form
                 severity = without_entrypoint(stage[0].value.split()[0]) if by_image else None
                 severity = Severity.INFO if _OF_HEROKU.search(file.source.span(0, 0).file) else severity
-                yield _one_word(word)._replace(span=file.source.span(each.start, each.end), severity=severity)
+                for problem in _no_program(word, severity):
+                    yield problem._replace(span=file.source.span(each.start, each.end))
 
 
-def _one_word(word: str) -> Problem:
-    name, assigned, _ = word.partition("=")
-    if assigned and name.isupper():
-        return Problem(
-            f"the program is called {name}=…, which only a shell takes for a variable",
-            f"put env in front, or {name} among the variables of the container or image",
-            "no shell reads a list of words, so the runtime looks for a file of that name",
+def _no_program(word: str, severity: Severity | None) -> Iterator[Problem]:
+    """Yield what is wrong with a program that is a command, or an assignment where no ENTRYPOINT may take it."""
+    why = "no shell reads the words, so the runtime looks for a file of that name"
+    assigned = _ASSIGNS.fullmatch(word)
+    if assigned and severity is not Severity.INFO:
+        yield Problem(
+            f"the program is called {assigned[1]}=…, which only a shell takes for a variable",
+            f"put env in front, or {assigned[1]} among the variables of the container or image",
+            why,
+            severity=severity,
         )
-    program = word.split(maxsplit=1)[0]
-    return Problem(
-        f"the program is called {word!r}, with its arguments in the name",
-        f"write each word of its own: {program}, {word.split()[1]} …, or put sh -c in front",
-        "no shell takes the word apart, so the runtime looks for a file of that name",
-    )
+    if _COMMAND.fullmatch(word):
+        program, argument = word.split()[:2]
+        yield Problem(
+            f"the program is called {word!r}, with its arguments in the name",
+            f"write each word of its own: {program}, {argument} …, or put sh -c in front",
+            why,
+            severity=severity,
+        )
 
 
 @container_rule("TL356", Severity.ERROR)

@@ -26,7 +26,7 @@ from trainlaunch.yamltree.scalars import value_of
 from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
 _NAME = re.compile(r"\$\{?(\w+)\}?")
-_REFUSED = re.compile(r"\$\{(?:(?![A-Za-z_<])|[A-Za-z_]\w*(?!\w|\}|:?[-?+]))[^}\s]{0,20}\}?")
+_REFUSED = re.compile(r"\$\{(?:(?![A-Za-z_])|[A-Za-z_]\w*(?!\w|\}|:?[-?+]))[^}\s]{0,20}\}?")
 _FRACTION = re.compile(r"[-+]?[0-9.]+[eE][-+][0-9]+")  # no version and no name, and the same number in any form
 _MOST_NAMED = 3
 _MAX_LABEL = 63
@@ -95,6 +95,7 @@ def interpolation_refused(file: SourceText) -> Iterator[Problem]:
                 f"write ${match[0]}",
                 "Compose reads every ${ as the start of a variable's name, and $$ as one $",
                 span=node.span,
+                severity=Severity.INFO if match[0].startswith("${<") else None,  # for people to fill in
             )
 
 

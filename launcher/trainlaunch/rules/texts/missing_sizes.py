@@ -63,7 +63,7 @@ def shm_size_missing(file: SourceText) -> Iterator[Problem]:
     beside = Beside(set(map(object_of, sized)), _sized_at_build(file), tuple(_training_lines(file)))
     for container in file.containers:
         shm = container.workload.shm
-        if shm.kind != ABSENT or shm.span is not None or _is_set_up(container):
+        if shm.kind != ABSENT or shm.span is not None or container.sized_beside or _is_set_up(container):
             continue
         if is_fragment(container) or _is_of_ray(container):
             continue

@@ -42,13 +42,17 @@ def _walk(node: ast.AST | None) -> Iterator[ast.AST]:
     return ast.walk(node) if node is not None else iter(())
 
 
+def _attributes(node: ast.AST | None) -> list[ast.Attribute]:
+    return [each for each in _walk(node) if isinstance(each, ast.Attribute)]
+
+
 @text_rule("TL340", Severity.ERROR)
 def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
     """The workers of a loader would share a handle."""
     for owner in datasets(file.tree) if has_workers(file.tree, least=2) else ():
-        attributes = [each for each in _walk(method(owner, "__getitem__")) if isinstance(each, ast.Attribute)]
-        stored = {name_of(each) for each in attributes if isinstance(each.ctx, ast.Store)}
-        shared = {name_of(each) for each in attributes} - stored
+        read = _attributes(method(owner, "__getitem__"))
+        stored = {name_of(each) for each in read if isinstance(each.ctx, ast.Store)}
+        shared = {name_of(each) for each in read} - stored
         for name, value in _opened(method(owner, "__init__")):
             if name in shared:
                 certain = (
@@ -68,15 +72,18 @@ def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
 
 
 def _opened(function: ast.FunctionDef | None) -> Iterator[tuple[str, ast.Call]]:
-    """Yield what a function opens for an attribute, and puts nothing else there, like a map of the file."""
-    kept: dict[str, list[ast.expr]] = {}
-    for node in (each for each in _walk(function) if isinstance(each, ast.Assign)):
-        for target in () if isinstance(node.value, ast.Constant) else node.targets:
-            kept.setdefault(name_of(target), []).append(node.value)
-    for name, values in kept.items():
-        calls = [each for each in values if isinstance(each, ast.Call) and name_of(each.func) in _OPENS]
-        if name.startswith("self.") and len(calls) == len(values):
-            yield from ((name, each) for each in calls)
+    """Yield what a function opens for an attribute, and makes nothing else of by a call, like a map of the file."""
+    stored = [
+        (name_of(target), node.value)
+        for node in _walk(function)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+    ]
+    others = (each for each in stored if name_of(each[1].func) not in _OPENS)
+    remade = {name for name, call in others if name in [name_of(each) for each in _attributes(call)]}
+    for name, call in stored:
+        if name.startswith("self.") and name_of(call.func) in _OPENS and name not in remade:
+            yield name, call
 
 
 @text_rule("TL341", Severity.ERROR)

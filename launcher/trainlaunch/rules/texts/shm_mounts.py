@@ -227,7 +227,7 @@ def ipc_with_size(container: SourceContainer) -> Iterator[Problem]:
         why = "podman stops with: cannot set shmsize when running in the {host } IPC Namespace (exit 125)"
     kept_open = any(program(each).name in {"sleep", "tail"} for each in container.argvs)  # for what is run in it later
     others = container.purpose.verdict == SERVING or (container.purpose.verdict == OTHER and not kept_open)
-    enough = isinstance(shm.declared, Known) and shm.declared.value <= _OF_ANY_HOST
+    enough = shm.kind == HOST and isinstance(shm.declared, Known) and shm.declared.value <= _OF_ANY_HOST
     severity = Severity.INFO if others or enough else None  # the host's is as large
     yield Problem(
         f"{mode} is {shm.kind}, so {size} {shm.declared.text} is not in effect",

@@ -241,7 +241,7 @@ def attempts_of(pods: Iterable[Pod]) -> dict[str, int]:
 
 def last_of_nodes(pods: Iterable[Pod]) -> list[Pod]:
     """Return each node's pod of its last attempt: how the ones before it ended counts no more."""
-    pods = tuple(pods)
+    pods = in_order(pods)
     attempts = attempts_of(pods)
     return list({pod.node_index: pod for pod in sorted(pods, key=lambda pod: attempts[pod.uid])}.values())
 
