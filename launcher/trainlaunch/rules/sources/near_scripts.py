@@ -51,7 +51,7 @@ _BULKY = re.compile(
 )
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
 _COMPUTES = re.compile(
-    r"model|loss|optim|trainer|learn|grad|engine|\bfit|step\(|train\(|backward|\b(?:jax|flax|fastai)", re.I
+    r"model|loss|optim|trainer|learn|grad|engine|\bfit\(|import fit|step\(|train\(|backward|jax|fastai", re.I
 )
 _OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
 _YOLO_TRAINS = re.compile(r"^[^#\n]{0,200}\.train\([^)]{0,400}\b(?:data|epochs)\s*=", re.MULTILINE)
