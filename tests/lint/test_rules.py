@@ -302,6 +302,8 @@ def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: s
         ("shell", RUN + "--ipc=host --shm-size=1g t:1 python train.py", "info"),
         ("shell", RUN + "--ipc=container:a --shm-size=1g t:1 python train.py", "warning"),
         ("compose", rule_cases.SERVICE % "command: [sh, -c, 'echo ${<NAME>}']", "info"),
+        ("compose", rule_cases.SERVICE % "command: [sh, -c, '[ $A ] || A=1; echo $A']", "info"),
+        ("compose", rule_cases.SERVICE % "environment: {A: 30.0}", "info"),
         ("shell", RUN + "--ipc=host --shm-size=8g -p 80:80 vllm/vllm-openai:v1", "info"),
     ],
 )

@@ -65,19 +65,19 @@ def _set_inside(container: SourceContainer) -> Iterator[Problem]:
             continue
         for text, variable in pieces(node.text):
             match = _NAME.fullmatch(text) if variable else None
-            if (
-                match
-                and match[1] not in container.workload.env
-                and re.search(
-                    rf"(?:^|[\s;&|])(?:export )?{match[1]}=|\bfor {match[1]} in\b|\bread (?:-r )?{match[1]}\b",
-                    node.text,
-                )
-            ):
+            if match is None or match[1] in container.workload.env:
+                continue
+            found = re.search(
+                rf"(?:^|[\s;&|])(?:export )?{match[1]}=|\bfor {match[1]} in\b|\bread (?:-r )?{match[1]}\b", node.text
+            )
+            if found:
                 yield Problem(
                     f"Compose replaces {text} before the container starts, and this command sets it only there",
                     f"write $${text[1:]}, which the shell of the container replaces",
                     "variables of the file come from the calling shell and from .env, and are empty elsewhere",
                     span=node.span,
+                    # What is asked for before it is set comes from outside on purpose.
+                    severity=Severity.INFO if node.text.index(text) < found.start() else None,
                 )
                 break
 
@@ -112,6 +112,7 @@ def look_alike_in_environment(container: SourceContainer) -> Iterator[Problem]:
                 f'write "{node.text}", or "{arrives}" if that is meant',
                 "YAML reads it as a number, which Compose prints in its own way",
                 span=node.span,
+                severity=Severity.INFO if node.text == f"{arrives}.0" else None,  # to most readers the same
             )
 
 
