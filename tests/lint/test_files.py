@@ -91,6 +91,8 @@ KINDS = [
     ("a.yaml", "other: {a: {image: x, command: [}\n", None),
     ("compose.yaml", "services:\n  a: {image: x, command: [}\n", "compose"),
     ("chart/templates/a.yaml", 'kind: Pod\nspec:\n  {{- include "x" . }}\n  containers: []\n', "template"),
+    ("a.yaml", "# image: {{ image }}\nservices: {a: {image: x}}\n", "compose"),
+    ("a.yaml", "services: {a: {image: {{ image }} }}\n", "template"),
     ("argo.yaml", "spec: {}\nkind: Workflow\nscript:\n  source: |\n    {{inputs.parameters.a}}\n", None),
     (".github/workflows/a.yml", "on: push\njobs: {a: {runs-on: '${{ matrix.os }}', steps: []}}\n", "github-actions"),
     ("Dockerfile", "FROM x", "dockerfile"),
@@ -230,6 +232,9 @@ def test_a_first_line_that_is_no_yaml_is_an_error_where_the_name_says_who_reads_
     assert [each.severity.value for each in lint_file(path).findings] == [severity]
 
 
+COUNTS = (
+    "from torch.utils import data\nloader = data.DataLoader(d, 99, num_workers=4)\nfor b in loader:\n  n += len(b)\n"
+)
 SCRIPTS = {
     "loads": "import torch\nDataLoader(d, num_workers=4)\nloss.backward()\n",
     "alone": "import torch\nloss.backward()\n",
@@ -259,7 +264,8 @@ SCRIPTS = {
     "spread": "import torch\nk = {'num_workers': 4} if cuda else {}\nDataLoader(d, 64, **k)\nloss.backward()\n",
     "emptied": "import torch\nk = {'num_workers': 4} if g else {}\nk.update(w)\nDataLoader(d, **k)\nloss.backward()\n",
     "cuda": "import torch\nDataLoader(d, 64, num_workers=4 if use_cuda else 0)\nloss.backward()\n",
-    "reads": "from torch.utils import data\nfor b in data.DataLoader(d, 99, num_workers=4):\n  n += len(b)\n",
+    "reads": COUNTS,
+    "reads on": COUNTS.replace("len(b)", "net(b)"),
     "ray": "import torch, ray\nDataLoader(d, 8)\nloss.backward()\nScalingConfig(num_workers=8)\n",
 }
 NEW_KINDS = [
@@ -325,6 +331,7 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         "emptied": ["info"],
         "cuda": ["error"],
         "reads": ["info"],
+        "reads on": ["error"],
         "ray": [],
     }
     (tmp_path / "docker/train/own").mkdir()
@@ -500,16 +507,18 @@ def test_a_workflow_of_a_foreign_tree_never_runs(tmp_path: Path) -> None:
 
 
 def test_a_line_in_a_variable_is_told_and_not_mended(tmp_path: Path) -> None:
-    """The flag would have to stand where the variable is set."""
-    line = "docker run --gpus all t:1 torchrun --nproc_per_node 4 train.py --num-workers 8"
-    for name, text in (
-        ("a.sh", f'CMD="{line}"\nssh h "$CMD"\n'),
-        ("b.sh", f'I=t:1\nssh h "{line.replace("t:1", "$I")}"\n'),
-    ):
+    """The flag would have to stand where the variable is set; behind one without an image it may."""
+    run = "torchrun --nproc_per_node 4 train.py --num-workers 8"
+    texts = {
+        "whole.sh": f'CMD="docker run --gpus all t:1 {run}"\nssh h "$CMD"\n',
+        "image.sh": f'I=t:1\nssh h "docker run --gpus all $I {run}"\n',
+        "flags.sh": f'D="docker run --gpus all"\n$D t:1 {run}\n',
+    }
+    for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    linted = [lint_file(tmp_path / each) for each in ("a.sh", "b.sh")]
-    assert ["TL301" in [finding.diagnostic.code for finding in each.findings] for each in linted] == [True, True]
-    assert [fixed(each).text.count("--shm-size=") for each in linted] == [0, 1]
+    linted = [lint_file(tmp_path / each) for each in texts]
+    assert ["TL301" in [finding.diagnostic.code for finding in each.findings] for each in linted] == [True] * 3
+    assert [fixed(each).text.count("--shm-size=") for each in linted] == [0, 1, 1]
 
 
 def test_an_image_alone_says_little_in_a_document(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def _written(line: Line, source: PlacedText, number: int) -> SourceContainer:
     def add(size: int) -> tuple[Edit, ...]:
         return (Edit(place, f" --shm-size={engine_text(size)}"),)
 
-    given = any(each.filled for each in line.run.pieces)  # by another place, where the flag would have to stand
+    given = line.image is not None and line.image.start == line.run.start  # both by one variable, whose flag it is
     podman = any("podman" in each for each in line.command)
     words = tuple(each.text for each in line.arguments) if line.image is not None else ()
     argv = argv_of(workload, command=words)

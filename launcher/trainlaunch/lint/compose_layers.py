@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainlaunch.formats.compose.read import read_documents
-from trainlaunch.formats.workload import ABSENT, Known, Workload
+from trainlaunch.formats.workload import ABSENT, NONE, Known, Workload
 from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
@@ -76,7 +76,7 @@ def _only_sizes(service: Workload) -> bool:
     """Return whether a service sizes its /dev/shm, beyond what it has anyway, and has no image of its own to run."""
     size = service.shm.size
     enough = not isinstance(size, Known) or size.value > LEAST_SHM
-    return service.image is None and not is_built(service) and service.shm.kind != ABSENT and enough
+    return service.image is None and not is_built(service) and service.shm.kind not in {ABSENT, NONE} and enough
 
 
 def is_built(service: Workload) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from trainlaunch.job.reserved import HEADER_START
 from trainlaunch.lint.document_kinds import kind_of_documents
 from trainlaunch.repository.regular_files import read_regular
-from trainlaunch.repository.root import ITS_OWN, repository_of
+from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.near_scripts import TORCH
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
@@ -28,9 +27,10 @@ from trainlaunch.rules.sources.source_text import (
     SAGEMAKER,
     SHELL,
     TRAINING_SCRIPT,
+    below,
 )
 from trainlaunch.units import MIB
-from trainlaunch.yamltree.tolerant import Documents, documents
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, documents
 
 MARKDOWN, MAKEFILE = "markdown", "makefile"
 KINDS = (
@@ -56,8 +56,9 @@ _SHEBANG = re.compile(r"#!.*\b(?:ba|da|z|k|a)?sh\b")
 _ENGINE = r"\b(?:docker|podman|nerdctl)\b"
 _RUNS = re.compile(rf"{_ENGINE}(?:(?!{_ENGINE})[^\n])*\b(?:run|create)\b")
 _TEMPLATED = re.compile(
-    r"^[ \t]*\{\{(?!=|item\b|[ \t]*(?:inputs|outputs|workflow|cronworkflow|steps|tasks|pod)\.)"  # of Argo, in its runs
-    r"|:[ \t]*\{\{[ \t]*\w+[ \t]*\}\}[ \t]*$|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toYaml|if|with|range)",
+    # What Argo fills in once it runs makes no template.
+    r"^[ \t]*\{\{(?![ \t]*(?:=|(?:item|retries|lastRetry)\b|(?:inputs|outputs|workflow|cronworkflow|steps|tasks)\.))"
+    r"|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toYaml|if|with|range)",
     re.MULTILINE,
 )
 # A YAML text without any of these has no container in it; looking for them is faster than parsing.
@@ -68,7 +69,6 @@ _MAY_HOLD = re.compile(
     r"|[{,] *\"?(?:containers|services|image)\"?:",
     re.MULTILINE,
 )
-_WORKFLOWS = (".github", "workflows")
 _SUFFIXES = frozenset({".yaml", ".yml"})
 _OF_JSON = (
     *("containers", "runArgs", "services", "containerDefinitions", "ContainerDefinitions"),
@@ -182,17 +182,17 @@ def _yaml_kind(path: PurePath, text: str) -> FileKind:
     if path.name == ".gitlab-ci.yml":
         return FileKind(GITLAB, found)
     kind = kind_of_documents(found)
+    if kind is not None and "{{" in text and any(map(_is_filled_in, found.nodes)):
+        return FileKind(TEMPLATE)
     if kind is None and _READ_BY_NAME.fullmatch(path.name) and re.search(r"^services:", text, re.MULTILINE):
         kind = COMPOSE  # one that lies over another, with no image of its own
     return FileKind(kind, found)
 
 
-def is_foreign_workflow(name: str) -> bool:
-    """Return whether GitHub never runs a workflow: it came with the files of another repository, into this one's."""
-    path = Path(os.path.abspath(name))  # noqa: PTH100 - a link stays one
-    at = next((index for index in range(len(path.parts) - 2, 0, -1) if path.parts[index : index + 2] == _WORKFLOWS), 0)
-    inside = at and repository_of(path) is not None
-    return bool(inside) and not os.path.lexists(Path(*path.parts[:at], ".git"))
+def _is_filled_in(root: Node) -> bool:
+    """Return whether a value is `{{ name }}` without quotes, a mapping in the place of a key to YAML."""
+    pairs = (pair for each in below(root) if isinstance(each, Mapping) for pair in each.pairs)
+    return any(isinstance(key, Mapping) for key, _ in pairs)
 
 
 def without_definitions(text: str) -> str:

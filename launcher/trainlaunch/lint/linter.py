@@ -23,7 +23,6 @@ from trainlaunch.lint.edits import chosen
 from trainlaunch.lint.file_kinds import (
     TEMPLATE,
     FileKind,
-    is_foreign_workflow,
     is_markdown,
     may_hold,
     rendering_command,
@@ -31,11 +30,13 @@ from trainlaunch.lint.file_kinds import (
 )
 from trainlaunch.lint.own_jobs import findings_of_job
 from trainlaunch.lint.readers import UnreadableText, embedded, read_text
+from trainlaunch.lint.workflow import is_foreign_workflow
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules import apply_severities
 from trainlaunch.rules.sources.source_text import (
     DEFECTS,
+    GITHUB,
     TRAINING_SCRIPT,
     SourceText,
     TextFinding,
@@ -71,13 +72,6 @@ def lint_text(
 
     `policy` is what is in force in the text's directory: its limits hold, and its severities.
     """
-    linted = _judged(text, name, kind, groups, policy)
-    if not linted.findings or not is_foreign_workflow(name):
-        return linted
-    return linted._replace(findings=tuple(_with_severity(each, Severity.INFO) for each in linted.findings))
-
-
-def _judged(text: str, name: str, kind: str | None, groups: Collection[str], policy: Policy | None) -> Linted:
     if len(text) > MAX_CHARACTERS and kind is None:
         text_left = without_definitions(text)
         if len(text_left.strip()) > MAX_CHARACTERS:
@@ -91,7 +85,9 @@ def _judged(text: str, name: str, kind: str | None, groups: Collection[str], pol
     if isinstance(read, FileKind) and read.name == JOB_FILE:
         return Linted(name, text, JOB_FILE, in_order(findings_of_job(Path(name))))
     if isinstance(read, UnreadableText):
-        return Linted(name, text, read.kind, (_broken(read),))
+        return Linted(
+            name, text, read.kind, (_broken(read._replace(broken=read.broken and not is_foreign_workflow(name))),)
+        )
     if isinstance(read, FileKind) and read.name == TEMPLATE:
         return Linted(name, text, TEMPLATE, (_template(name, text),))
     return Linted(name, text, None)
@@ -100,6 +96,8 @@ def _judged(text: str, name: str, kind: str | None, groups: Collection[str], pol
 def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> Iterator[TextFinding]:
     """Yield what is to be said of a file, each as severe as the policy makes it."""
     found = findings_of(with_processes(file), groups)
+    if file.kind == GITHUB and is_foreign_workflow(file.source.span(0, 0).file):
+        found = tuple(_with_severity(each, Severity.INFO) for each in found)
     if policy is None:
         yield from found
         return

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from trainlaunch.script.source import Function
 
 _ONE_TARGET = (ast.AnnAssign, ast.NamedExpr)
-_LINUX = frozenset({"posix", "linux"})
-_OTHER_SYSTEMS = frozenset({"nt", "win", "win32", "windows", "cygwin", "darwin", "mps"})
 
 
 def assigned(name: str, owner: ast.AST) -> list[ast.expr]:
@@ -94,18 +92,3 @@ def _own(function: Function) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (Function, ast.ClassDef, ast.Lambda)):
             waiting += ast.iter_child_nodes(node)
-
-
-def on_linux(node: ast.IfExp) -> ast.expr | None:
-    """Return the branch that Linux takes of an expression that asks for the system; None where it asks for more."""
-    test = node.test
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
-        word, same = test.comparators[0], isinstance(test.ops[0], ast.Eq)
-    elif isinstance(test, ast.Call) and ast.unparse(test.func) == "sys.platform.startswith" and test.args:
-        word, same = test.args[0], True
-    else:
-        return None
-    name = word.value.lower() if isinstance(word, ast.Constant) and isinstance(word.value, str) else ""
-    if name not in _LINUX | _OTHER_SYSTEMS:
-        return None
-    return node.body if (name in _LINUX) is same else node.orelse

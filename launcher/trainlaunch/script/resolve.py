@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import NamedTuple
 
-from trainlaunch.script.assignments import assigned, is_always, is_fallback, is_init, on_linux, parameters, returned
+from trainlaunch.script.assignments import assigned, is_always, is_fallback, is_init, parameters, returned
 from trainlaunch.script.config_files import Config
 from trainlaunch.script.program import Program
 from trainlaunch.script.script_facts import CONFIG, KNOWN, OPTION, UNKNOWN, Value, of_environment
 from trainlaunch.script.source import Function, PythonSource
+from trainlaunch.script.systems import on_linux
 
 _DEEPEST = 6
 _MAX_CALLS = 8  # more would hardly agree, and each may lead to as many again

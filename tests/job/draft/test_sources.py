@@ -137,7 +137,7 @@ CASES = {
         workers=7,
     ),
     "as Linux decides": Case(
-        f"{LOADER}import os, sys\nn = 0 if os.name == 'nt' else 7\nb = 3 if sys.platform.startswith('win') else 12\n"
+        f"{LOADER}import os, sys\nn = 7 if os.name != 'linux' else 0\nb = 3 if sys.platform.startswith('win') else 12\n"
         "DataLoader(d, b, num_workers=n if device.type != 'mps' else 0)\n",
         workers=7,
     ),
@@ -164,7 +164,7 @@ NEAR = {
         "DataLoader(d, c.bs, num_workers=c.n)\n"
     ),
     "as something else decides": Case(
-        f"{LOADER}DataLoader(d, 12 if size == 'large' else 3, num_workers=7 if sys.platform in own else 2)\n"
+        f"{LOADER}DataLoader(d, 12 if size == 'large' else 3, num_workers=7 if a.sequence == 'nt' else 2)\n"
     ),
     "a list": Case(read_by("cfg = yaml.safe_load(open('c.yaml'))\n", then=PLAIN), files={"c.yaml": "- 1\n"}),
     "broken": Case(read_by("cfg = yaml.safe_load(open('c.yaml'))\n", then=PLAIN), files={"c.yaml": "a: [\n"}),

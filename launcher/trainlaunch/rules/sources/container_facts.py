@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from trainlaunch.diagnostics import Span
 from trainlaunch.formats.docker.shell_lexer import assignment
-from trainlaunch.formats.workload import Known, Unknown, Value, Workload, stated
+from trainlaunch.formats.workload import ABSENT, Known, Unknown, Value, Workload, stated
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.rules.sources.programs import Argv
@@ -113,6 +113,11 @@ def images_of(container: SourceContainer) -> Iterator[str]:
 def is_torch_image(container: SourceContainer) -> bool:
     """Return whether an image's name says PyTorch, or that of the one which it is built from."""
     return any(map(_TORCH.search, images_of(container)))
+
+
+def lacks_shm(written: SourceContainer) -> bool:
+    """Return whether nothing says what the /dev/shm of a container is, here or in a file that is laid over this."""
+    return written.workload.shm.kind == ABSENT and not written.sized_beside
 
 
 def is_fragment(written: SourceContainer) -> bool:

@@ -27,9 +27,7 @@ TORCH = re.compile(
     r"(?:torch|lightning|pytorch_lightning|transformers|accelerate)\b",
     re.MULTILINE,
 )
-_OTHER = re.compile(
-    r"^[ \t]*(?:import|from) (?:tensorflow|keras|jax|flax|mxnet|paddle|xgboost|lightgbm)\b", re.MULTILINE
-)
+_OTHER = re.compile(r"^[ \t]*(?:import|from) (?:tensorflow|keras|jax|flax|mxnet|paddle|xgboost|lightgbm)\b", re.M)
 _TINY = re.compile(r"\b(?:\w*MNIST|CIFAR100?)\(")  # images of 32 by 32, of which a batch of 1,024 has 12 MiB
 _ENLARGES = re.compile(r"Resize|Processor|\.transforms\(|\b224\b|\b(?:(?:img|image|input)_)?size\s*=")
 _OF_TOKENS = frozenset({  # what a script of text imports that brings no samples of other kinds
@@ -50,9 +48,6 @@ _BULKY = re.compile(
     r"|\b3, ?\d{2,4}, ?\d{2,4}\b|(?<![a-z])(?:[Vv]ision|[Ll]lava|[Mm]ulti_?[Mm]odal)"
 )
 _TRAINS = re.compile(r"\.backward\(|\boptimizer\w*\.step\(|\bTrainer\(|\.train\(\)|\btrainer\.fit\(")
-_COMPUTES = re.compile(
-    r"model|loss|optim|trainer|learn|grad|engine|\bfit\(|import fit|step\(|train\(|backward|jax|fastai", re.I
-)
 _OF_YOLO = re.compile(r"^[ \t]*(?:from|import) ultralytics\b", re.MULTILINE)
 _YOLO_TRAINS = re.compile(r"^[^#\n]{0,200}\.train\([^)]{0,400}\b(?:data|epochs)\s*=", re.MULTILINE)
 _YOLO_WORKERS = re.compile(r"\bworkers[\"']?\s*[=:]\s*(\w[\w.]*)")
@@ -79,8 +74,7 @@ _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _DEEPEST = 6  # folders above a text that are looked into
 _WITH_CHILDREN = 2  # of them, also in the folders that lie in them
 _MOST_CHILDREN = 30
-_ENDINGS = 4
-_MOST_MODULES = 20
+_ENDINGS, _MOST_MODULES = 4, 20
 
 
 class NearScript(NamedTuple):
@@ -245,7 +239,7 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
         each for each in others if each.partition(".")[0] not in _OF_TOKENS and each.rpartition(".")[2] not in read
     }
     tiny = shown.tiny or (of_tokens and not unread)
-    slight = of_tokens or _only_loads(text) or (not unread - _OF_ROWS and _ROWS.search(text) is not None)
+    slight = of_tokens or _only_counts(text) or (not unread - _OF_ROWS and _ROWS.search(text) is not None)
     bulky = True if of_media or _BULKY.search(text) else False if slight else None
     shown = shown._replace(loaders=loaders, workers=max(spread, default=None), tiny=tiny, bulky=bulky)
     if not loaders and _OF_YOLO.search(text) and _YOLO_TRAINS.search(text):
@@ -253,10 +247,15 @@ def _with_loaders(text: str, loading: Loading, beside: frozenset[str] = frozense
     return shown if loaders or others or _MAY_LOAD.search(text) else shown._replace(workers=0)
 
 
-def _only_loads(text: str) -> bool:
-    """Return whether a script has loaders and does nothing with what they bring, which may be no tensors."""
-    of_torch = [each for each in _modules(text) if each.partition(".")[0] == "torch"]
-    return bool(of_torch) and all(each.startswith("torch.utils") for each in of_torch) and not _COMPUTES.search(text)
+def _only_counts(text: str) -> bool:
+    """Return whether a script has nothing of torch but loaders, and only counts what they bring: maybe no tensors."""
+    loops = [*re.finditer(r"^[ \t]*for (\w+) in \w*loader:", text, re.MULTILINE)]
+    used = (
+        re.findall(rf"(?<!\w)(\w{{1,60}})\([^()\n]{{0,99}}\b{each[1]}\b|\b{each[1]}[.\[]", text[each.end() :])
+        for each in loops
+    )
+    computes = any(re.match(r"torch(?!\w|\.utils\b)", each) for each in _modules(text))
+    return bool(loops) and not computes and {"len"}.issuperset(*used)
 
 
 def _by_yolo(shown: NearScript, text: str) -> NearScript:

@@ -41,7 +41,7 @@ from trainlaunch.rules.sources.training_commands import (
 from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
 _COMMAND = re.compile(r"(?:/[\w./-]*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh)[ ]+\S[^\n]*")
-_ASSIGNS = re.compile(r"([A-Z_][A-Z0-9_]*)=\S*")
+_ASSIGNS = re.compile(r"([A-Z_][A-Z0-9_]*)=.*")
 _OF_HEROKU = re.compile(r"heroku[^/]*$", re.IGNORECASE)  # whose own file has the command to start
 _USES = re.compile(r"\$(?:[@*]|\{[@*]|[0-9])")
 _PLAIN = re.compile(r"(?:--[\w-]+=)?\$\{?(\w+)\}?")
@@ -60,7 +60,8 @@ def command_in_one_word(file: SourceText) -> Iterator[Problem]:
         if isinstance(argv, Known) and argv.value:
             # The image's ENTRYPOINT may be a shell that takes the word apart.
             severity = None if first else without_entrypoint(stated(workload.image) or "")
-            for problem in _no_program(argv.value[0], severity):
+            problem = _no_program(argv.value[0], severity)
+            if problem is not None:
                 yield problem._replace(span=argv.span, field=workload.place)
     for stage in stages(file):
         last = process_of(file, stage)
@@ -71,18 +72,20 @@ def command_in_one_word(file: SourceText) -> Iterator[Problem]:
             alone = each.exec_form or (quoted and is_of_posix_shell(stage))
             if alone and (each is own or own is None):
                 by_image = own is None and each.exec_form
-                severity = without_entrypoint(stage[0].value.split()[0]) if by_image else None
+                base = next((word for word in stage[0].value.split() if not word.startswith("--")), "")
+                severity = without_entrypoint(base) if by_image else None
                 severity = Severity.INFO if _OF_HEROKU.search(file.source.span(0, 0).file) else severity
-                for problem in _no_program(word, severity):
+                problem = _no_program(word, severity)
+                if problem is not None:
                     yield problem._replace(span=file.source.span(each.start, each.end))
 
 
-def _no_program(word: str, severity: Severity | None) -> Iterator[Problem]:
-    """Yield what is wrong with a program that is a command, or an assignment where no ENTRYPOINT may take it."""
+def _no_program(word: str, severity: Severity | None) -> Problem | None:
+    """Return what is wrong with a program that is a command, or an assignment where no ENTRYPOINT may take it."""
     why = "no shell reads the words, so the runtime looks for a file of that name"
     assigned = _ASSIGNS.fullmatch(word)
     if assigned and severity is not Severity.INFO:
-        yield Problem(
+        return Problem(
             f"the program is called {assigned[1]}=…, which only a shell takes for a variable",
             f"put env in front, or {assigned[1]} among the variables of the container or image",
             why,
@@ -90,12 +93,13 @@ def _no_program(word: str, severity: Severity | None) -> Iterator[Problem]:
         )
     if _COMMAND.fullmatch(word):
         program, argument = word.split()[:2]
-        yield Problem(
+        return Problem(
             f"the program is called {word!r}, with its arguments in the name",
             f"write each word of its own: {program}, {argument} …, or put sh -c in front",
             why,
             severity=severity,
         )
+    return None
 
 
 @container_rule("TL356", Severity.ERROR)

@@ -12,6 +12,7 @@ from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import (
     is_fragment,
+    lacks_shm,
     size_text,
     suggested_shm,
 )
@@ -63,7 +64,7 @@ def shm_size_missing(file: SourceText) -> Iterator[Problem]:
     beside = Beside(set(map(object_of, sized)), _sized_at_build(file), tuple(_training_lines(file)))
     for container in file.containers:
         shm = container.workload.shm
-        if shm.kind != ABSENT or shm.span is not None or container.sized_beside or _is_set_up(container):
+        if not lacks_shm(container) or shm.span is not None or _is_set_up(container):
             continue
         if is_fragment(container) or _is_of_ray(container):
             continue
@@ -147,7 +148,7 @@ def _missing(file: SourceText, container: SourceContainer, reason: str) -> Probl
 @text_rule("TL313", Severity.ERROR)
 def shm_size_at_build(file: SourceText) -> Iterator[Problem]:
     """A size is one that only a build gets."""
-    unsized = [each for each in file.containers if each.workload.shm.kind == ABSENT]
+    unsized = [each for each in file.containers if lacks_shm(each)]
     for container in unsized:
         if container.workload.format == COMPOSE:
             yield from _of_service(container)
@@ -259,7 +260,7 @@ def _sizing(each: Instruction) -> str:
 def shm_size_in_environment(container: SourceContainer) -> Iterator[Problem]:
     """A variable of a container that trains names a size, and its /dev/shm has none."""
     workload, training = container.workload, trains(container)
-    if workload.shm.kind != ABSENT or is_fragment(container) or not training:
+    if not lacks_shm(container) or is_fragment(container) or not training:
         return
     size = size_text(suggested_shm(workload, workers_of(container)), container)
     for name, value in workload.env.items():

@@ -42,15 +42,11 @@ def _walk(node: ast.AST | None) -> Iterator[ast.AST]:
     return ast.walk(node) if node is not None else iter(())
 
 
-def _attributes(node: ast.AST | None) -> list[ast.Attribute]:
-    return [each for each in _walk(node) if isinstance(each, ast.Attribute)]
-
-
 @text_rule("TL340", Severity.ERROR)
 def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
     """The workers of a loader would share a handle."""
     for owner in datasets(file.tree) if has_workers(file.tree, least=2) else ():
-        read = _attributes(method(owner, "__getitem__"))
+        read = [each for each in _walk(method(owner, "__getitem__")) if isinstance(each, ast.Attribute)]
         stored = {name_of(each) for each in read if isinstance(each.ctx, ast.Store)}
         shared = {name_of(each) for each in read} - stored
         for name, value in _opened(method(owner, "__init__")):
@@ -72,18 +68,15 @@ def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
 
 
 def _opened(function: ast.FunctionDef | None) -> Iterator[tuple[str, ast.Call]]:
-    """Yield what a function opens for an attribute, and makes nothing else of by a call, like a map of the file."""
-    stored = [
-        (name_of(target), node.value)
-        for node in _walk(function)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-        for target in node.targets
-    ]
-    others = (each for each in stored if name_of(each[1].func) not in _OPENS)
-    remade = {name for name, call in others if name in [name_of(each) for each in _attributes(call)]}
-    for name, call in stored:
-        if name.startswith("self.") and name_of(call.func) in _OPENS and name not in remade:
-            yield name, call
+    """Yield the attributes of which the last that a function gives them is something that it opens."""
+    given = [each for each in _walk(function) if isinstance(each, (ast.Assign, ast.AnnAssign))]
+    last: dict[str, ast.expr | None] = {}
+    for node in sorted(given, key=lambda each: each.lineno):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            last[name_of(target)] = node.value
+    for name, value in last.items():
+        if name.startswith("self.") and isinstance(value, ast.Call) and name_of(value.func) in _OPENS:
+            yield name, value
 
 
 @text_rule("TL341", Severity.ERROR)
