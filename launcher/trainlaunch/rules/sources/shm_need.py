@@ -31,7 +31,7 @@ _KEPT_OPEN = frozenset({"--interactive", "--tty", "--detach"})  # else an image 
 IDLE_IMAGE = "a PyTorch image with GPUs"
 LONE_GPU = "a GPU; one process without workers is right without"
 _CERTAIN = 3  # signs, beyond which a lack is an error where nothing can tell the workers
-_FEW_RANKS = 2  # without P2P each holds a buffer of 9.6 MB a channel, and 64 MiB have room for 6
+_FEW_PARTS = 2  # whose buffers of 9.6 MB a channel fit 64 MiB, which have room for 6
 _SMALL = re.compile(r"mnist|cifar", re.IGNORECASE)  # scripts of images that fit into 64 MiB
 _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs that more than a shell is in an image
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
@@ -62,7 +62,7 @@ def need(container: SourceContainer, beside: Beside) -> tuple[Severity | None, s
         return None, ""
     if container.purpose.verdict == SERVING:
         shards = _shards(container)
-        severity = Severity.WARNING if shards > _FEW_RANKS else Severity.INFO
+        severity = Severity.WARNING if shards > _FEW_PARTS else Severity.INFO
         return (severity, _parted(container, shards)) if shards > 1 else (None, "")
     return _of_training(container, beside) if certainly_trains(container) else _of_unknown(container, beside)
 
@@ -85,10 +85,8 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     if beside.sized_at_build:
         return by_torch, "a training command, and a size is given to `docker build` alone"
     if among_ranks:
-        return (
-            by_torch if ranks > _FEW_RANKS else Severity.WARNING,
-            f"{ranks} ranks on GPUs, and NCCL puts its buffers there",
-        )
+        # With P2P, or memory that NCCL takes from the driver, its buffers lie elsewhere.
+        return Severity.WARNING, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
     alone = count == 1 or (count is None and ranks == 1 and not launched)
     quiet = _without_nccl_shm(container) and not shown
     if not gpus or (alone and (shown == 0 or is_of_others(container) or script.other)) or quiet:
