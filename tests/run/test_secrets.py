@@ -125,7 +125,7 @@ def test_a_source_that_is_not_there_is_125_before_anything_starts(
 @pytest.mark.parametrize("shape", ["env", "file"])
 def test_a_file_that_the_caller_cannot_read_is_125(fields: dict[str, Any], tmp_path: Path, shape: str) -> None:
     """Whoever may talk to the engine could read it through a container; that is no way to pass a secret."""
-    (tmp_path / "token").write_text("pl4nted-root")
+    (tmp_path / "token").write_text("of-root-alone")
     (tmp_path / "token").chmod(0o400)
     plan = plan_with(tmp_path, **{**fields, "secrets": {"TOKEN": {"file": str(tmp_path / "token"), "as": shape}}})
     text = verified(plan, render(plan))
@@ -140,7 +140,7 @@ def test_a_file_that_the_jobs_user_cannot_read_stops_the_preflight(
     trainlaunch: Runs, make_job: MakeJob, tmp_path: Path
 ) -> None:
     """A bind keeps the owner that the file has on this host: 78, with the uid that lacks it."""
-    (tmp_path / "token").write_text("pl4nted-root")
+    (tmp_path / "token").write_text("of-root-alone")
     (tmp_path / "token").chmod(0o400)
     secrets = {"TOKEN": {"file": "./token", "as": "file"}}
     done = trainlaunch("up", str(make_job(secrets=secrets, user="1000")))
@@ -153,9 +153,9 @@ def test_a_value_read_on_the_host_needs_no_permission_in_the_container(
     trainlaunch: Runs, make_job: MakeJob, tmp_path: Path
 ) -> None:
     """A file as a variable is read by who starts the job, whatever uid the job has."""
-    (tmp_path / "token").write_text("pl4nted-root\n")
+    (tmp_path / "token").write_text("of-root-alone\n")
     (tmp_path / "token").chmod(0o400)
-    job = make_job(secrets={"TOKEN": {"file": "./token"}}, user="1000", script='test "$TOKEN" = "pl4nted-root"')
+    job = make_job(secrets={"TOKEN": {"file": "./token"}}, user="1000", script='test "$TOKEN" = "of-root-alone"')
     done = trainlaunch("up", str(job))
     assert done.returncode == 0, done.stderr
 
