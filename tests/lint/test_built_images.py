@@ -19,6 +19,7 @@ RUN = "docker build -t moth .\ndocker run --gpus all moth %s\n"
 EDITOR = '{"build": {"dockerfile": "Dockerfile"}, "runArgs": ["--gpus=all"]}'
 SERVICE = "services:\n  t:\n    gpus: all\n    %s\n"
 EXEC, SHELL = 'ENTRYPOINT ["python", "train.py"]', "CMD python train.py"
+ONLY = "CMD python only.py"
 WITH = "CMD python train_with.py"
 STEPS = (
     "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n    - {uses: actions/checkout@v4%s}\n    - run: cd scripts\n"
@@ -141,6 +142,24 @@ CASES = {
     ),
     "one of two folders may be meant": ("CMD serve", "sub/r.sh", RUN % "", ""),
     "another file is copied": (f"COPY sub .\n{SHELL}", "compose.yaml", SERVICE % "build: .", ""),
+    "the script's folder is copied": (f"WORKDIR /a\nCOPY jobs/ .\n{ONLY}", "r.sh", RUN % "", "warning"),
+    "it is copied by its name": (f"COPY jobs/only.py /only.py\n{ONLY}", "r.sh", RUN % "", "warning"),
+    "it is copied by a pattern": (f'COPY ["jobs/on*.py", "/"]\n{ONLY}', "r.sh", RUN % "", "warning"),
+    "a later copy lies over it": (f"COPY jobs /\nCOPY sub/none.py /only.py\n{ONLY}", "r.sh", RUN % "", ""),
+    "it is copied of another stage": (f"FROM x AS a\nFROM y\nCOPY --from=a jobs .\n{ONLY}", "r.sh", RUN % "", ""),
+    "a variable is the folder": (f"WORKDIR $A\nCOPY jobs $A\n{ONLY}", "r.sh", RUN % "", "warning"),
+    "its folder is mounted": (
+        f"WORKDIR /a\nCOPY sub/Dockerfile .\n{ONLY}",
+        "sub/compose.yaml",
+        SERVICE % "build: {context: .., dockerfile: Dockerfile}\n    volumes: ['../jobs:/a']",
+        "warning",
+    ),
+    "another folder is mounted": (
+        f"WORKDIR /a\nCOPY jobs .\n{ONLY}",
+        "compose.yaml",
+        SERVICE % "build: .\n    volumes: ['data:/a']",
+        "",
+    ),
     "another repository is in it": (f"RUN git clone https://a.b/c .\n{SHELL}", "r.sh", RUN % "", ""),
     "all is copied": (f"COPY . /app\n{SHELL}", "r.sh", RUN % "", "warning"),
     "a service is built": (SHELL, "compose.yaml", SERVICE % "build: {context: ., dockerfile: Dockerfile}", "warning"),
@@ -181,6 +200,7 @@ def place(tmp_path: Path) -> Path:
     """Return a repository with scripts."""
     texts = {"train.py": TRAIN, "wraps.py": WRAPS, "scripts/go.sh": GO, "each.sh": 'set -e\nexec "$@"\n'}
     texts |= {"train_with.py": TRAIN.replace("16", "n"), "docker-compose.gpu.yml": "services: {}"}
+    texts |= {"jobs/only.py": TRAIN, "sub/none.py": ""}
     texts |= {"entry.py": "import launch\n"}
     texts |= {"launch.py": WRAPS, "other.py": "from some.where import main\nmain()\n"}
     texts |= {"may.sh": '[ $A ] && exec "$@"\n', "other.sh": 'set -- python x.py "$@"\nexec "$@"\n'}

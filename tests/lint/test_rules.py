@@ -260,8 +260,8 @@ def test_every_rule_has_near_misses() -> None:
 @pytest.mark.parametrize(
     ("text", "severity"),
     [
-        (RUN + "t:1 python train.py --num-workers 4", "error"),
-        (RUN + "t:1 python train.py --num-workers 4 --batch-size 64", "error"),
+        (RUN + "t:1 python train.py --num-workers 4", "warning"),
+        (RUN + "t:1 python train.py --num-workers 4 --batch-size 64", "warning"),
         (RUN + "t:1 python train.py --num-workers 4 --batch-size 8", "info"),
         (RUN + "--gpus all t:1 --epochs 3 --num-workers 8", "warning"),
         (RUN + "--gpus all t:1 yolo detect train data=a.yaml", "error"),
@@ -277,6 +277,11 @@ def test_every_rule_has_near_misses() -> None:
         (RUN + "--gpus all t:1 python train.py", "info"),
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py", "info"),
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py --epochs 3", "error"),
+        (
+            RUN + "--gpus all -v a:/a pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python /a/train.py --epochs 3",
+            "info",
+        ),
+        (RUN + "t:1 python train_ray.py --num-workers 4", None),
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train_mnist.py --epochs 3", "info"),
         (RUN + "--gpus 1 h.io/training:1 python -m torch.distributed.run train.py", "info"),
         (RUN + "--gpus 2 pytorch-train:1 python train.py --epochs 3", "warning"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,25 +12,38 @@ from trainlaunch.formats.docker.shell_lexer import Word, tokens
 from trainlaunch.formats.workload import Known, Unknown, Value
 from trainlaunch.lint.dockerfile import read_dockerfile
 from trainlaunch.lint.image_builds import Build
+from trainlaunch.lint.image_files import context_of_image, is_covered, mounted, runs_known_files
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.instructions import is_of_posix_shell, process_of, stages
 from trainlaunch.rules.sources.programs import Argv
-from trainlaunch.rules.sources.source_text import BuiltImage, Instruction, SourceText
+from trainlaunch.rules.sources.source_text import BuiltImage, Instruction, SourceContainer, SourceText
 from trainlaunch.units import MIB
 
 _TEMPLATE = re.compile(r"\{\{|\{%|<%")
 _USED = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^{}$]*))?\})")
 
 
-def image_of(build: Build, text: str) -> BuiltImage | None:
-    """Return the image of a build that the file `text` has; None where its Dockerfile can't be read."""
-    image = _image_of(build) if ITS_OWN.holds(build.dockerfile, Path(text)) else None
-    return None if image is None else image._replace(context=os.path.relpath(build.context, Path(text).parent))
+def image_of(build: Build, container: SourceContainer) -> BuiltImage | None:
+    """Return the image of a container's build; None where its Dockerfile can't be read, or other files lie over it."""
+    text = Path(container.workload.span.file)
+    found = _image_of(build) if ITS_OWN.holds(build.dockerfile, text) else None
+    if found is None:
+        return None
+    image, is_whole = found
+    folder = os.path.relpath(build.context, text.parent)
+    over = mounted(container, folder)
+    image = image._replace(context=image.context._replace(folder=folder, copies=(*image.context.copies, *over)))
+    if runs_known_files(container, image):
+        return image
+    if is_covered(container, image):
+        return None
+    return image if is_whole else image._replace(entrypoint=(), command=())  # whose script may be another file
 
 
 @functools.lru_cache(maxsize=256)
-def _image_of(build: Build) -> BuiltImage | None:
+def _image_of(build: Build) -> tuple[BuiltImage, bool] | None:
+    """Return what a build makes, and whether that has the build's folder as it is."""
     try:
         text = read_regular(build.dockerfile, MIB).decode()
     except (OSError, ValueError):
@@ -51,7 +63,7 @@ def _image_of(build: Build) -> BuiltImage | None:
         if index is None or index >= every.index(chain[-1]) or base.isdecimal():
             break
         chain.append(every[index])
-    return _of_stages(file, chain, base) if all(map(is_of_posix_shell, chain)) else None
+    return _of_stages(file, chain, base, build.context) if all(map(is_of_posix_shell, chain)) else None
 
 
 def _from(stage: list[Instruction]) -> tuple[str, str]:
@@ -74,29 +86,27 @@ def _arguments(file: SourceText, given: tuple[str, ...]) -> Mapping[str, str]:
     return found | {name: value for name, _, value in (each.partition("=") for each in given) if name in found}
 
 
-def _of_stages(file: SourceText, chain: list[list[Instruction]], base: str) -> BuiltImage:
+def _of_stages(file: SourceText, chain: list[list[Instruction]], base: str, context: Path) -> tuple[BuiltImage, bool]:
     """Return what a stage, behind those that it is made from, leaves as the process of an image."""
     entrypoint: Argv = ()
     command: Argv = ()
-    folder = "/"
     for stage in reversed(chain):
         own = process_of(file, stage)
         if "ENTRYPOINT" in own:
             entrypoint, command = _words(own["ENTRYPOINT"]), ()  # which empties the CMD of another stage
         command = _words(own["CMD"]) if "CMD" in own else command
-        for each in (each for each in stage if each.name == "WORKDIR"):
-            folder = posixpath.join(folder, each.value.strip().strip("\"'"))
-    if not _holds_context([each for stage in chain for each in stage]):
-        entrypoint, command = (), ()  # whose script may be another file
-    return BuiltImage(entrypoint, command, base, env=dict(_variables(file, chain)), folder=folder)
+    every = [each for stage in reversed(chain) for each in stage]
+    cloned = any(each.name == "RUN" and "git clone" in each.value for each in every)
+    copied = context_of_image([each for each in every if not cloned or each.name == "WORKDIR"], context)
+    image = BuiltImage(entrypoint, command, base, copied, dict(_variables(file, chain)))
+    return image, not cloned and _is_whole(every)
 
 
-def _holds_context(instructions: list[Instruction]) -> bool:
-    """Return whether an image has the files of its context where they lie in it, as far as nothing says otherwise."""
-    copies = [each.value.split() for each in instructions if each.name in {"COPY", "ADD"}]
-    own = [[word for word in words if not word.startswith("--")] for words in copies if "--from" not in " ".join(words)]
-    cloned = any(each.name == "RUN" and "git clone" in each.value for each in instructions)
-    return not cloned and (not copies or any(words[:1] in (["."], ["./"]) for words in own))
+def _is_whole(every: list[Instruction]) -> bool:
+    """Return whether instructions copy the folder of their build as it is, or leave it to a mount."""
+    copies = [each.value.split() for each in every if each.name in {"COPY", "ADD"}]
+    own = ([word for word in words if not word.startswith("--")] for words in copies if "--from" not in " ".join(words))
+    return not copies or any(words[:1] in (["."], ["./"]) for words in own)
 
 
 def _words(each: Instruction) -> Argv:

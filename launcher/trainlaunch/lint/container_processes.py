@@ -6,10 +6,6 @@ The text's own words stay as they are (`argv`), and findings stand at them; rule
 
 from __future__ import annotations
 
-import posixpath
-import re
-
-from trainlaunch.formats.workload import Known, Unknown, stated
 from trainlaunch.job.shm_owners import as_started
 from trainlaunch.lint.built_images import image_of
 from trainlaunch.lint.image_builds import Builds, build_of, builds_of
@@ -29,7 +25,6 @@ from trainlaunch.yamltree.tolerant import Scalar
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})  # which leaves a service the CMD of its image
 _ONLY_TELLS = frozenset({"--help", "-h", "--version"})
-_HERE = re.compile(r"\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|\$\(CURDIR\)")
 
 
 def with_processes(file: SourceText) -> SourceText:
@@ -40,8 +35,8 @@ def with_processes(file: SourceText) -> SourceText:
 
 def _completed(container: SourceContainer, file: SourceText, builds: Builds) -> SourceContainer:
     build, own = build_of(container, file, builds), container.argvs
-    image = image_of(build, container.workload.span.file) if build is not None else None
-    if image is not None and not _is_covered(container, image):
+    image = image_of(build, container) if build is not None else None
+    if image is not None:
         if file.kind == DEVCONTAINER and text_at(container.own, "overrideCommand") != "false":  # its editor's shell
             image = image._replace(entrypoint=(), command=())
         container = container._replace(built=image)
@@ -49,23 +44,6 @@ def _completed(container: SourceContainer, file: SourceText, builds: Builds) -> 
     found = with_scripts(container)
     indirect = found != own and not any(map(is_training, own))
     return container._replace(argvs=found, indirect=indirect)
-
-
-def _is_covered(container: SourceContainer, image: BuiltImage) -> bool:
-    """Return whether a mount lies over what the image would run: another folder than the one of which it is built."""
-    folder = stated(container.workload.working_dir) or image.folder
-    words = " ".join((*image.entrypoint, *image.command, *container.argv)).split()  # those of a shell's text, too
-    run = {folder, *(posixpath.join(folder, each) for each in words if each.endswith((".py", ".sh")))}
-    own = {*image.context.split("/")} <= {".", ".."}
-    for mount in container.workload.mounts:
-        target = posixpath.normpath(stated(mount.target) or "-")
-        source = mount.source.text if isinstance(mount.source, Known | Unknown) else ""
-        same = posixpath.normpath(posixpath.join(folder, _HERE.sub(".", source)))
-        if not (same == target and own) and any(
-            posixpath.join(each, "").startswith(posixpath.join(target, "")) for each in run
-        ):
-            return True
-    return False
 
 
 def _joined(container: SourceContainer, image: BuiltImage) -> tuple[Argv, ...]:

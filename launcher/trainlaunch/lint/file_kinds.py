@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from trainlaunch.job.reserved import HEADER_START
 from trainlaunch.lint.document_kinds import kind_of_documents
+from trainlaunch.lint.unused_files import is_on_purpose
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.near_scripts import TORCH
@@ -75,14 +76,12 @@ _OF_JSON = (
     *("containerProperties", "ContainerProperties"),
 )
 _DEFINITION = re.compile(r"^kind: CustomResourceDefinition[ \t]*$", re.MULTILINE)
-_ON_PURPOSE = frozenset(
-    {"templates", "template", "testdata", "fixtures", "invalid", "broken", "tests", "test", "cookiecutter"}
-)
 # Notes with YAML in them begin with something else, and no program reads them by such a name.
 _READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:[-_.][\w.-]+)?\.ya?ml")
 _STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
 _PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|@[A-Z_]+@|__[A-Z_]+__")
-_FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}")  # by sed, by Python's str.format
+# By sed, by Python's str.format, and a whole block by envsubst.
+_FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}|^[ \t]*\$\{\w+\}[ \t]*$", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w(]", re.MULTILINE)
 _LIMITS = ("values are nested", "the text stands for", "a character that YAML")
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
@@ -205,11 +204,6 @@ def without_definitions(text: str) -> str:
 
 def _blank(text: str) -> str:
     return "\n".join(" " * len(each) for each in text.split("\n"))
-
-
-def is_on_purpose(name: str) -> bool:
-    """Return whether a text lies where some are broken on purpose."""
-    return not _ON_PURPOSE.isdisjoint(PurePath(name).parts)
 
 
 def is_broken(name: str, text: str, message: str, line: int) -> bool:

@@ -30,12 +30,13 @@ from trainlaunch.lint.file_kinds import (
 )
 from trainlaunch.lint.own_jobs import findings_of_job
 from trainlaunch.lint.readers import UnreadableText, embedded, read_text
-from trainlaunch.lint.workflow import is_foreign_workflow
+from trainlaunch.lint.unused_files import is_foreign_workflow, is_test_data
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules import apply_severities
 from trainlaunch.rules.sources.source_text import (
     DEFECTS,
+    DEVCONTAINER,
     GITHUB,
     TRAINING_SCRIPT,
     SourceText,
@@ -96,7 +97,8 @@ def lint_text(
 def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> Iterator[TextFinding]:
     """Yield what is to be said of a file, each as severe as the policy makes it."""
     found = findings_of(with_processes(file), groups)
-    if file.kind == GITHUB and is_foreign_workflow(file.source.span(0, 0).file):
+    name = file.source.span(0, 0).file
+    if is_test_data(name) or (file.kind == GITHUB and is_foreign_workflow(name)):
         found = tuple(_with_severity(each, Severity.INFO) for each in found)
     if policy is None:
         yield from found
@@ -216,11 +218,13 @@ def _broken(read: UnreadableText) -> TextFinding:
             span=read.span,
         )
         return TextFinding(diagnostic, "text-unreadable")
+    tolerant = read.kind == DEVCONTAINER
     return TextFinding(
         Diagnostic(
             "TL393",
             f"the {read.kind} file can't be read: {read.message}",
-            "correct this line; the file's own reader stops here too",
+            f"correct this line; the file's own reader {'leaves out what follows' if tolerant else 'stops here too'}",
+            severity=Severity.WARNING if tolerant else Severity.ERROR,
             span=read.span,
         ),
         "text-unreadable",

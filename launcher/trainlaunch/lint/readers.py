@@ -13,7 +13,8 @@ from trainlaunch.lint import devcontainer, workflow, yaml_files
 from trainlaunch.lint.command_lines import MAKE_SHELL, blocks, fenced, fences, read_regions, recipes, whole
 from trainlaunch.lint.dockerfile import read_dockerfile
 from trainlaunch.lint.ecs import read_ecs
-from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, FileKind, is_broken, is_on_purpose, kind_of
+from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, FileKind, is_broken, kind_of
+from trainlaunch.lint.unused_files import is_on_purpose
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,

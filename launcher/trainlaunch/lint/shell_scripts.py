@@ -12,7 +12,7 @@ from trainlaunch.formats.docker.line import commands
 from trainlaunch.formats.docker.literals import Course, Step, literals_of_shell
 from trainlaunch.formats.docker.shell_lexer import Word, assignment, tokens
 from trainlaunch.repository.regular_files import read_regular
-from trainlaunch.rules.sources.near_scripts import near_file
+from trainlaunch.rules.sources.near_files import BuildContext, near_file
 from trainlaunch.rules.sources.programs import Argv, bare
 from trainlaunch.rules.sources.source_text import SourceContainer, context_of
 from trainlaunch.rules.sources.training_commands import SHELLS, argvs_of
@@ -81,7 +81,7 @@ def _named(argv: Argv) -> tuple[str, Argv]:
 
 
 @functools.lru_cache(maxsize=256)
-def _script(named_by: str, name: str, context: str) -> ShellScript | None:
+def _script(named_by: str, name: str, context: BuildContext) -> ShellScript | None:
     path = near_file(named_by, name, context)
     try:
         text = read_regular(path, _MOST_CHARACTERS).decode() if path is not None else "{{"

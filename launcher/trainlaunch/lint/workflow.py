@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 from trainlaunch.diagnostics import Edit
 from trainlaunch.formats.docker import shell_lexer as shell
@@ -16,7 +14,6 @@ from trainlaunch.formats.workload import Known, Value
 from trainlaunch.lint.command_lines import Region, read_regions
 from trainlaunch.lint.devcontainer import word_of
 from trainlaunch.lint.edits import yaml_edits
-from trainlaunch.repository.root import repository_of
 from trainlaunch.rules.sources.container_facts import engine_text
 from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import GITHUB, GITLAB, SourceContainer, SourceText, at, entries_in, items_in
@@ -25,17 +22,7 @@ from trainlaunch.yamltree.changes import Set
 from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar
 
 _QUOTED = {"'": "''", '"': "\\"}  # what of a quoted scalar is not as it is written
-_WORKFLOWS = (".github", "workflows")
 _SCRIPTS = ("before_script", "script", "after_script")
-
-
-def is_foreign_workflow(name: str) -> bool:
-    """Return whether GitHub never runs a workflow: it came with the files of another repository, into this one's."""
-    path = Path(os.path.abspath(name))  # noqa: PTH100 - a link stays one
-    folder = next((each for each in path.parents if each.parts[-2:] == _WORKFLOWS), None)
-    if folder is None or repository_of(path) is None:
-        return False
-    return not os.path.lexists(folder.parents[1] / ".git")
 
 
 def read_github(text: str, name: str, found: Documents) -> SourceText:

@@ -17,7 +17,7 @@ _USED = r"\$(?:(\w+)|\{(\w+)\}|\((\w+)\))"
 _ALL_OF = r"\$\{(\w+)\[@\]\}"
 _NAMED = re.compile(r"[-+!]*([A-Za-z_]\w*)")
 _ARRAY = r"^[ \t]*([A-Za-z_]\w*)=\(([^()]*)\)"
-_OF_MAKE = r"^(?:override[ ]+|export[ ]+)?([A-Za-z_]\w*)[ \t]*([:?+]{0,2}=)[ \t]*([^\n#]*)"
+_OF_MAKE = r"^(?:override[ ]+|export[ ]+)?([A-Za-z_]\w*)[ \t]*([:?+]{0,2}=)[ \t]*((?:\\\n|[^\n#])*)"
 _BRANCH_OF_MAKE = r"^[ \t]*(?:if(?:n?eq|n?def)\b|(else|endif)\b)"
 _DECLARING = frozenset({"export", "local", "readonly", "declare", "typeset"})
 _SOURCING = frozenset({".", "source", "eval"})
@@ -262,8 +262,8 @@ def literals_of_make(text: str) -> Literals:
     branches = [(match.start(), match[1]) for match in re.finditer(_BRANCH_OF_MAKE, text, re.MULTILINE)]
     for match in re.finditer(_OF_MAKE, text, re.MULTILINE) if "$" in text else ():
         depth = sum((-1 if word == "endif" else 0 if word else 1) for at, word in branches if at < match.start())
-        sure = depth == 0 and match[2] in {"=", ":=", "::="}
-        found.setdefault(match[1], []).append(match[3].strip() if sure else None)
+        sure = depth == 0 and match[2] in {"=", ":=", "::=", "?="}
+        found.setdefault(match[1], []).append(re.sub(r"\\\n[ \t]*", " ", match[3]).strip() if sure else None)
     single = {name: given[0] for name, given in found.items() if len(given) == 1 and given[0] is not None}
     values = {name: value for name, value in single.items() if "$" not in value}
     for _ in range(_DEEPEST):

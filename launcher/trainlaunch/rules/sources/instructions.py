@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.rules.sources.near_scripts import near_file, text_with_modules
+from trainlaunch.rules.sources.near_files import near_file
+from trainlaunch.rules.sources.near_scripts import text_with_modules
 from trainlaunch.rules.sources.programs import Argv, program
 from trainlaunch.rules.sources.source_text import Instruction, SourceContainer, SourceText, context_of
 from trainlaunch.rules.sources.training_commands import SHELLS, shell_text

@@ -11,12 +11,13 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.rules.sources.near_files import NO_CONTEXT, BuildContext, is_file, near_file
 from trainlaunch.script.read_script import Loading, loading_at, loading_in
 from trainlaunch.script.script_facts import Loader
 from trainlaunch.units import MIB
@@ -71,10 +72,8 @@ _SPAWNS = re.compile(
 )
 _STARTS = re.compile(r"\b(?:Process|launch)\(")  # a rank, where the script joins a group too
 _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
-_DEEPEST = 6  # folders above a text that are looked into
-_WITH_CHILDREN = 2  # of them, also in the folders that lie in them
-_MOST_CHILDREN = 30
-_ENDINGS, _MOST_MODULES = 4, 20
+_MOST_MODULES = 20
+_MOST_FOLDERS = 200
 
 
 class NearScript(NamedTuple):
@@ -84,6 +83,7 @@ class NearScript(NamedTuple):
     alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest workers
     where there is no GPU. `hears` says that it does something at a signal, `by_yolo` that Ultralytics makes its
     loaders, and `bulky` that a sample is a picture, a sound or a volume, None where nothing says that or a text or row.
+    `samples` are alive at once, as far as its text and a command's tell.
     """
 
     trains: bool
@@ -98,6 +98,7 @@ class NearScript(NamedTuple):
     hears: bool = False
     by_yolo: bool = False
     bulky: bool | None = None
+    samples: int | None = None
 
 
 def together(scripts: list[NearScript]) -> NearScript | None:
@@ -116,12 +117,15 @@ def together(scripts: list[NearScript]) -> NearScript | None:
         on_cpu=max((each.on_cpu for each in scripts), default=0),
         hears=any(each.hears for each in scripts),
         bulky=max((each.bulky for each in loading), key=[False, None, True].index, default=None),
+        samples=max((each.samples for each in scripts if each.samples is not None), default=None),
     )
     return shown if scripts else None
 
 
 @functools.lru_cache(maxsize=1024)
-def near_script(text: str, script: str, context: str = "", words: tuple[str, ...] = ()) -> NearScript | None:
+def near_script(
+    text: str, script: str, context: BuildContext = NO_CONTEXT, words: tuple[str, ...] = ()
+) -> NearScript | None:
     """Return what the script shows that a command of the file `text` names; None where it isn't there.
 
     `words` are those behind the script, where some may name its configuration.
@@ -130,54 +134,10 @@ def near_script(text: str, script: str, context: str = "", words: tuple[str, ...
     return script_at(path.resolve(), words) if path is not None else None
 
 
-def near_file(text: str, name: str, context: str = "") -> Path | None:
-    """Return the file that a command of the file `text` names; None where it isn't there.
-
-    `context` is the folder of which the image is built, as the text names it; it is looked into first.
-    """
-    if text in {"-", ""} or "$" in name:
-        return None
-    parts = [each for each in PurePosixPath(name).parts if each not in {"/", ".", ".."}]
-    endings = [Path(*parts[index:]) for index in range(len(parts))][-_ENDINGS:]
-    built = [Path(text).parent / context] if context and "$" not in context else []
-    for folders in (*([each] for each in built), *_around(Path(text))):
-        places = (next((each / end for end in endings if _is_file(each / end)), None) for each in folders)
-        found = [each for each in places if each is not None]
-        if found:  # of several in neighbouring folders nobody can say which one it is
-            return found[0] if len(found) == 1 and ITS_OWN.holds(found[0], Path(text)) else None
-    return None
-
-
-def _is_file(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113 - which may raise in a folder that this user can't look into
-
-
 def written_inside(argv: Iterable[str]) -> NearScript | None:
     """Return what a script shows that a command itself writes, as in a here-document; None where it writes none."""
     text = next((each for each in argv if "\n" in each and TORCH.search(each)), None)
     return None if text is None else shown_whole(text)
-
-
-def _around(text: Path) -> Iterator[Sequence[Path]]:
-    """Yield the folders in which a text's scripts may lie: its own, those in it, and those above in its repository.
-
-    Those that lie beside each other come together.
-    """
-    folders = [*text.absolute().parents][:_DEEPEST]
-    root = next((index for index, each in enumerate(folders) if (each / ".git").exists()), len(folders) - 1)
-    for index, folder in enumerate(folders[: root + 1]):
-        yield (folder,)
-        if index < _WITH_CHILDREN or index == root:
-            yield _children(folder)
-
-
-@functools.lru_cache(maxsize=256)
-def _children(folder: Path) -> tuple[Path, ...]:
-    try:
-        names = sorted(each.name for each in os.scandir(folder) if each.is_dir(follow_symlinks=False))
-    except OSError:
-        return ()
-    return tuple(folder / each for each in names if not each.startswith("."))[:_MOST_CHILDREN]
 
 
 @functools.lru_cache(maxsize=256)
@@ -190,6 +150,22 @@ def script_at(path: Path, words: tuple[str, ...] = ()) -> NearScript | None:
     beside = dict(_modules_beside(path, text))
     whole = _with_loaders("\n".join((text, *beside.values())), loading_at(path, words), frozenset(beside))
     return whole._replace(serves=shown_by(text).serves)
+
+
+@functools.lru_cache(maxsize=64)
+def loads_alone(root: Path) -> bool:
+    """Return whether a repository's Python has DataLoaders, and says nothing of workers."""
+    loads = False
+    for number, (folder, folders, names) in enumerate(os.walk(root)):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        try:
+            texts = [read_regular(Path(folder, each), 8 * MIB) for each in names if each.endswith((".py", ".ipynb"))]
+        except (OSError, ValueError):
+            return False
+        if number == _MOST_FOLDERS or any(b"workers" in each for each in texts):
+            return False
+        loads = loads or any(b"DataLoader(" in each for each in texts)
+    return loads
 
 
 def text_with_modules(path: Path) -> str | None:
@@ -205,7 +181,7 @@ def text_with_modules(path: Path) -> str | None:
         for module in {*_modules(texts[each])}:
             first, *parts = module.split(".")
             beside = each.parent.joinpath(first, *parts).with_suffix(".py") if first else None
-            if beside is not None and _is_file(beside) and ITS_OWN.holds(beside, path):
+            if beside is not None and is_file(beside) and ITS_OWN.holds(beside, path):
                 waiting += [beside] if beside not in texts else []
             elif first not in _BARE | _OF_TOKENS | _OF_ROWS:
                 return None
@@ -217,7 +193,7 @@ def _modules_beside(path: Path, text: str) -> Iterator[tuple[str, str]]:
     for module in sorted({*_modules(text)})[:_MOST_MODULES]:
         parts = [each for each in module.split(".") if each]
         places = (folder.joinpath(*parts).with_suffix(".py") for folder in path.parents[:2] if parts)
-        found = next((each for each in places if each != path and _is_file(each)), None)
+        found = next((each for each in places if each != path and is_file(each)), None)
         if found is not None and ITS_OWN.holds(found, path):
             with contextlib.suppress(OSError, ValueError):
                 yield module, read_regular(found, MIB).decode(errors="replace")

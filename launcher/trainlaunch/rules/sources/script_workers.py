@@ -43,7 +43,10 @@ def started_by(script: NearScript, argv: Sequence[str], env: Mapping[str, Value[
     few = math.inf not in every and samples <= MOST_SAMPLES
     tiny = script.tiny and samples <= MOST_TINY
     bulky = False if script.tiny else script.bulky
-    return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=few, bulky=bulky)
+    if any("batch_sampler" in each.settings for each in loading):
+        bulky = bulky and None  # which may well make small ones
+    told = None if math.inf in every and samples <= MOST_SAMPLES else int(samples)
+    return script._replace(workers=most, on_cpu=max(steady, default=0), tiny=tiny, small=few, bulky=bulky, samples=told)
 
 
 def _is_on_gpu(loader: Loader) -> bool:

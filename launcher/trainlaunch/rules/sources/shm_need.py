@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.shm_owners import Surroundings, is_vllm, vllm_law
+from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.container_facts import env_of, gpu_count, has_gpu, is_torch_image
-from trainlaunch.rules.sources.near_scripts import MOST_OF_YOLO, NearScript
+from trainlaunch.rules.sources.near_scripts import MOST_OF_YOLO, NearScript, loads_alone
 from trainlaunch.rules.sources.programs import OTHER, SERVING, YOLO, hands_on_training, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
@@ -31,6 +33,7 @@ _KEPT_OPEN = frozenset({"--interactive", "--tty", "--detach"})  # else an image 
 IDLE_IMAGE = "a PyTorch image with GPUs"
 LONE_GPU = "a GPU; one process without workers is right without"
 _CERTAIN = 3  # signs, beyond which a lack is an error where nothing can tell the workers
+_SURELY_LARGE = 640  # samples alive at once: even of pictures of 96 by 96 these are 71 MB
 _FEW_PARTS = 2  # whose buffers of 9.6 MB a channel fit 64 MiB, which have room for 6
 _SMALL = re.compile(r"mnist|cifar", re.IGNORECASE)  # scripts of images that fit into 64 MiB
 _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs that more than a shell is in an image
@@ -106,7 +109,9 @@ def _of_lone(container: SourceContainer, what: str, *, told: bool) -> tuple[Seve
     # Of an image that is built here, and of a module, the program is here too, and may well have no workers.
     here = container.built is not None or any("-m" in each for each in container.argvs)
     small = any(_SMALL.search(program(each).script) for each in container.argvs)
-    if certain and is_torch_base(container) and not here and not small:
+    # What a mount or a shell brings may be any program.
+    other = container.workload.mounts or container.argv not in container.argvs
+    if certain and is_torch_base(container) and not here and not small and not other:
         return Severity.ERROR, what
     return Severity.INFO, f"{what}, if its DataLoaders have workers"
 
@@ -127,9 +132,12 @@ def _of_workers(
         return Severity.INFO, f"{found}, whose batches are small"
     if workers == 1 and not has_gpu(container.workload):
         return Severity.INFO, found
-    if script.bulky is False:
+    read = container.purpose.script is not None
+    if script.bulky is False or (read and not workers and not own and not script.bulky and script.samples is None):
         return Severity.INFO, f"{found}, if their batches are large"
-    return Severity.WARNING if workers == 1 else Severity.ERROR, found
+    large = script.bulky and (script.samples or 0) >= _SURELY_LARGE
+    certain = large if read and not own else own or (workers and is_torch_base(container))
+    return Severity.ERROR if certain and (workers or shown) > 1 else Severity.WARNING, found
 
 
 def _handed_on(container: SourceContainer, workers: int) -> tuple[Severity, str]:
@@ -175,7 +183,8 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         return Severity.WARNING, "another pod of the same object has a size"
     if gpus and idle and is_torch_base(container) and not _SERVED & {*container.purpose.signs}:
         # Of an image that is built here a notebook, tests or text may be all that runs in it.
-        return Severity.WARNING if container.built is None else Severity.INFO, IDLE_IMAGE
+        quiet = container.built is not None or loads_alone(ITS_OWN.root(Path(workload.span.file)))
+        return Severity.INFO if quiet else Severity.WARNING, IDLE_IMAGE
     line = workload.span.line
     shell = bool(container.argvs) or workload.format != "docker_run" or not _KEPT_OPEN.isdisjoint(workload.rest)
     followed = [certain for each, certain in beside.training_lines if line < each <= line + _NEAR]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from trainlaunch.diagnostics import Diagnostic, Edit, Severity, Span
-from trainlaunch.formats.workload import Value, Workload
+from trainlaunch.formats.workload import Value, Workload, stated
+from trainlaunch.rules.sources.near_files import NO_CONTEXT, BuildContext
 from trainlaunch.rules.sources.near_scripts import NearScript
 from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
@@ -65,16 +66,14 @@ class BuiltImage(NamedTuple):
     """What the Dockerfile says of which a text builds an image: its ENTRYPOINT, its CMD, and the image that it is from.
 
     What its last stage leaves to that image is empty. `base` has variables that only the build knows as they are
-    written, `env` those of the image. `context` is the folder of the build, seen from that of the text, and
-    `folder` the one inside in which the process begins.
+    written, `env` those of the image. `context` is of what it is built.
     """
 
     entrypoint: Argv = ()
     command: Argv = ()
     base: str = ""
-    context: str = ""
+    context: BuildContext = NO_CONTEXT
     env: abc.Mapping[str, Value[str]] = {}
-    folder: str = "/"
 
 
 class SourceContainer(NamedTuple):
@@ -101,11 +100,12 @@ class SourceContainer(NamedTuple):
     sized_beside: bool = False
 
 
-def context_of(container: SourceContainer) -> str:
-    """Return the folder of which a container's image is built, seen from that of its text; empty for none."""
+def context_of(container: SourceContainer) -> BuildContext:
+    """Return of what a container's image is built, NO_CONTEXT for none."""
     if container.built is not None:
-        return container.built.context
-    return text_at(container.own, "build") or text_at(container.own, "build", "context") or ""
+        context = container.built.context
+        return context._replace(inside=stated(container.workload.working_dir) or context.inside)
+    return BuildContext(text_at(container.own, "build") or text_at(container.own, "build", "context") or "")
 
 
 class SourceText(NamedTuple):

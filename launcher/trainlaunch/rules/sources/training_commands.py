@@ -23,6 +23,7 @@ _WORKERS = re.compile(r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|(?:data[-_]?)?load
 OPTION_OF_WORKERS = re.compile(  # `--workers` is a server's as often as a loader's
     r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?"
 )
+_OF_RAY = re.compile(r"(?:^|[/_.-])(?:ray|rllib)(?=[/_.-])")  # whose workers play episodes, or are nodes
 OVERRIDE_OF_WORKERS = re.compile(r"\+{0,2}(?:[\w/]+\.)*(?:\w*_)?num_workers=(.*)")  # Hydra's
 # What one worker has, or servers of parameters beside it: of such a command num_workers are pods, actors or nodes.
 _OF_ACTORS = re.compile(
@@ -176,7 +177,8 @@ def _workers_of(argv: Argv) -> Iterator[int]:
     if program(argv).name == YOLO and kind == TRAINING and not yolo_on_cpu(argv):
         yield from (int(match[1]) for match in map(_OF_YOLO.fullmatch, argv) if match)
     meant = program(argv).script or hands_on_training(argv)
-    if kind in {SERVING, OTHER} or not meant or any(map(_OF_ACTORS.fullmatch, argv)):
+    of_actors = any(map(_OF_ACTORS.fullmatch, argv)) or _OF_RAY.search(program(argv).script)
+    if kind in {SERVING, OTHER} or not meant or of_actors:
         return
     for index, word in enumerate(argv):
         match = _WORKERS.fullmatch(word) or (OPTION_OF_WORKERS.fullmatch(word) if signs else None)

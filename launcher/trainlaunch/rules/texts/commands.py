@@ -6,8 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Set
 
-from trainlaunch.diagnostics import Edit, Severity
-from trainlaunch.formats.docker.table import FLAGS
+from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Known, stated
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
@@ -27,7 +26,6 @@ from trainlaunch.rules.sources.source_text import (
     Instruction,
     SourceContainer,
     SourceText,
-    SourceWord,
     at,
 )
 from trainlaunch.rules.sources.training_commands import (
@@ -250,35 +248,4 @@ def _literal(container: SourceContainer, node: Node, name: str) -> Problem:
         fix, why = f"write $({name.strip('${}')})", "Kubernetes replaces $(NAME) alone, and no shell runs"
     return Problem(
         f"the program gets the characters {name}, since no shell runs", fix, why, container.workload.place, node.span
-    )
-
-
-@text_rule("TL318", Severity.ERROR)
-def flag_with_underscores(file: SourceText) -> Iterator[Problem]:
-    """A flag of a container's line is one that docker knows by another spelling."""
-    lines = {each.workload.span: each.workload for each in file.containers if each.workload.format == "docker_run"}
-    for command in file.commands:
-        spans = [file.source.span(each.start, each.end) for each in command]
-        run = next((index for index, span in enumerate(spans) if span in lines), None)
-        for word in command[run + 1 :] if run is not None else ():
-            name = word.text.partition("=")[0]
-            right = name.lstrip("-").replace("_", "-")
-            workload = lines[spans[run or 0]]
-            wrong = name.startswith("-") and ("_" in name or not name.startswith("--")) and right in FLAGS
-            if word.known and wrong and not {name, f"--{word.text}"}.isdisjoint(workload.rest):  # before the image
-                yield _misspelled(file, word, name, right)._replace(about=workload.place)
-
-
-def _misspelled(file: SourceText, word: SourceWord, name: str, right: str) -> Problem:
-    start = word.start + file.text[word.start : word.end].find(name)
-    span = file.source.span(start, start + len(name))
-    return Problem(
-        f"docker run has no flag {name}",
-        f"write --{right}",
-        f"docker stops with `unknown flag: {name}`, exit 125; underscores are Compose's"
-        if name.startswith("--")
-        else f"docker reads the letters of {name} as flags of their own, and stops with exit 125",
-        span=span,
-        edits=(Edit(span, f"--{right}"),),
-        safe=file.text.startswith(name, start),
     )

@@ -229,8 +229,11 @@ def ipc_with_size(container: SourceContainer) -> Iterator[Problem]:
     others = container.purpose.verdict == SERVING or (container.purpose.verdict == OTHER and not kept_open)
     enough = shm.kind == HOST and isinstance(shm.declared, Known) and shm.declared.value <= _OF_ANY_HOST
     severity = Severity.INFO if others or enough else None  # the host's is as large
+    given = shm.declared.text
+    if isinstance(shm.declared, Known) and "$" in given:  # a variable that has more than the size
+        given = size_text(shm.declared.value, container)
     yield Problem(
-        f"{mode} is {shm.kind}, so {size} {shm.declared.text} is not in effect",
+        f"{mode} is {shm.kind}, so {size} {given} is not in effect",
         f"delete {mode}, and keep {size}",
         why,
         span=shm.span,

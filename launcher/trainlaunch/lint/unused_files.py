@@ -1,0 +1,37 @@
+"""Files of a repository that nothing runs as they are: those of another one, and what its tests read."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path, PurePath
+
+from trainlaunch.repository.root import repository_of
+
+_WORKFLOWS = (".github", "workflows")
+_ON_PURPOSE = frozenset(
+    {"templates", "template", "testdata", "fixtures", "invalid", "broken", "tests", "test", "cookiecutter"}
+)
+_DATA = re.compile(r"test[-_]?data|fixtures?|goldens?|(?:__)?snapshots?(?:__)?|expected|\w*regressions")
+
+
+def is_on_purpose(name: str) -> bool:
+    """Return whether a text lies where some are broken on purpose."""
+    return not _ON_PURPOSE.isdisjoint(PurePath(name).parts)
+
+
+def is_test_data(name: str) -> bool:
+    """Return whether a text of a repository is what its tests compare with, and nobody runs."""
+    found, path = repository_of(Path(name)), Path(os.path.abspath(name))  # noqa: PTH100 - a link stays one
+    inside = found is not None and path.is_relative_to(found.root)
+    own = path.relative_to(found.root).parts if found is not None and inside else ()
+    return any(map(_DATA.fullmatch, own[:-1]))
+
+
+def is_foreign_workflow(name: str) -> bool:
+    """Return whether GitHub never runs a workflow: it came with the files of another repository, into this one's."""
+    path = Path(os.path.abspath(name))  # noqa: PTH100 - a link stays one
+    folder = next((each for each in path.parents if each.parts[-2:] == _WORKFLOWS), None)
+    if folder is None or repository_of(path) is None:
+        return False
+    return not os.path.lexists(folder.parents[1] / ".git")
