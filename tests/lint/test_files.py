@@ -276,6 +276,7 @@ NEW_KINDS = [
     ("a.rst", "Run::\n\n    docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n\nDone\n"),
     ("b.md", "Run:\n\n    sudo docker run --gpus all i:1 \\\n      torchrun --nproc_per_node 4 train.py\n\nDone\n"),
     ("c.md", "Run:\n\ndocker run --gpus all i:1 \\\n  torchrun --nproc_per_node 4 train.py\n\nDone\n"),
+    ("d.md", "```\n(base) me@host:~/x$ docker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n```\n"),
     ("a.mdx", "```bash\ndocker run --gpus all i:1 torchrun --nproc_per_node 4 train.py\n```\n"),
     ("a.md", "```yaml\nservices: {t: {image: 'i:1', gpus: all, command: torchrun --nproc_per_node 4 train.py}}\n```\n"),
     (
@@ -507,6 +508,44 @@ def test_a_workflow_of_a_foreign_tree_never_runs(tmp_path: Path) -> None:
     (tmp_path / "repository/module/.git").touch()
     found = [{finding.severity.value for finding in lint_file(each).findings} for each in paths]
     assert found == [{"error"}, {"info"}, {"info"}, {"error"}, {"error"}]
+
+
+def test_what_tests_compare_with_is_nobodys_to_run(tmp_path: Path) -> None:
+    """Below the root of a repository: the folder of the whole says nothing."""
+    for place in ("fixtures/repository/a.sh", "fixtures/repository/tests/expected/a.sh"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text("docker run --shm-size=16 x:1\n")
+    (tmp_path / "fixtures/repository/.git").mkdir()
+    found = [lint_file(each).findings[0].severity.value for each in sorted(tmp_path.rglob("a.sh"))]
+    assert found == ["error", "info"]
+
+
+@pytest.mark.parametrize(
+    ("script", "severity"),
+    [("x = DataLoader(d)", "info"), ("x = DataLoader(d, num_workers=n)", "warning"), ("x = 1", "warning")],
+)
+def test_a_repository_whose_loaders_have_no_workers_needs_none(tmp_path: Path, script: str, severity: str) -> None:
+    """What is typed into the shell of a PyTorch image is most likely its own."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.py").write_text(script)
+    (tmp_path / "run.sh").write_text("docker run -it --gpus all nvcr.io/nvidia/pytorch:24.01-py3 bash\n")
+    assert [each.severity.value for each in lint_file(tmp_path / "run.sh").findings] == [severity]
+
+
+def test_a_list_of_a_makefile_is_known_over_several_lines(tmp_path: Path) -> None:
+    """A default counts; the size is told, and not the list that it stands in."""
+    (tmp_path / "Makefile").write_text(
+        "SIZE ?= 64G\nRUN := --gpus all \\\n\t--shm-size=$(SIZE) \\\n\t--ipc=host\nt:\n\tdocker run $(RUN) t:1\n"
+    )
+    found = {each.diagnostic.code: each.diagnostic.message for each in lint_file(tmp_path / "Makefile").findings}
+    assert "so --shm-size 64g is not in effect" in found["TL315"]
+
+
+def test_a_devcontainer_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    """Its own reader leaves out what follows a brace too many, and starts the rest."""
+    (tmp_path / "devcontainer.json").write_text('{"image": "x:1", "customizations": {}}, "runArgs": []}\n')
+    assert [each.severity.value for each in lint_file(tmp_path / "devcontainer.json").findings] == ["warning"]
 
 
 def test_a_line_in_a_variable_is_told_and_not_mended(tmp_path: Path) -> None:

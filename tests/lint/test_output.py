@@ -177,10 +177,16 @@ def test_a_merge_that_was_left_is_named(kind: str, text: str, line: int) -> None
 
 @pytest.mark.parametrize(
     ("value", "severity"),
-    [("%NAMESPACE%", "info"), ("{gigabytes}Gi", "info"), ("${GIGABYTES}: Gi", "error"), ("'a' b", "error")],
+    [
+        ("%NAMESPACE%", "info"),
+        ("{gigabytes}Gi", "info"),
+        ("x\n  ${LABELS}\n", "info"),
+        ("${GIGABYTES}: Gi", "error"),
+        ("'a' b", "error"),
+    ],
 )
 def test_a_template_that_is_no_yaml_before_it_is_filled_in_is_nobodys_mistake(value: str, severity: str) -> None:
-    """Words for sed and for str.format stand where YAML has an indicator; a shell's variable is plain text to it."""
+    """Words for sed and for str.format stand where YAML has an indicator, a block of envsubst's alone in its line."""
     (found,) = linted(f"kind: Pod\nspec: {{}}\nmetadata:\n  name: {value}\n", "kubernetes").findings
     assert (found.diagnostic.code, found.severity.value) == ("TL393", severity)
 

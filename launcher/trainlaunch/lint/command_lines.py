@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from trainlaunch.diagnostics import Edit
-from trainlaunch.formats.docker.line import Line, commands, run_lines
+from trainlaunch.formats.docker.line import PROGRAMS, Line, commands, run_lines
 from trainlaunch.formats.docker.literals import NO_LITERALS, Literals, literals_of_make, literals_of_shell
 from trainlaunch.formats.docker.placed_values import PlacedText
 from trainlaunch.formats.docker.read import workload_of
@@ -32,6 +32,8 @@ _PLACEHOLDER = re.compile(r"(?<=[\s=:/\"'])<([A-Za-z](?:[\w./ -]{0,60}\w)?)>(?=[
 _IMAGE_NAME = re.compile(
     r"\$[{(]?((?:\w+_)?(?:image|img)(?:_?(?:name|tag|uri|url|ref|full))?)[})]?(?!\w)", re.IGNORECASE | re.ASCII
 )
+# What a shell has printed in front of a command, as `(base) user@host:~/work$ `.
+_PROMPT = re.compile(r"^[ \t]*(?:\([\w.-]+\)[ ])?[\w.-]+@[\w.-]+:[\w./~-]*[$#](?=[ ]\S)", re.MULTILINE)
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _OF_MAKE = re.compile(r"^(?:export[ ]+)?([A-Za-z_][\w.-]*)[ \t]*(?:[:?]{0,2}=)[ \t]*(.*?)[ \t]*(?:#.*)?$", re.MULTILINE)
 _DECLARING = frozenset({"export", "local", "readonly", "declare", "typeset"})
@@ -106,14 +108,16 @@ def read_regions(
     text, source = shell_text or whole, PlacedText(whole, name)
     # `<folder>` in a text for people is no redirection: a variable of the same length stands for it.
     text = _PLACEHOLDER.sub(lambda match: "$" + re.sub(r"\W", "_", match[1]) + "_", text)
+    text = _PROMPT.sub(lambda match: " " * len(match[0]), text)
     containers: list[SourceContainer] = []
     found: list[tuple[SourceWord, ...]] = []
     places = list(regions)
-    single = frozenset(_single(text, places))
+    starts = any(each in text for each in PROGRAMS)
+    single = frozenset(_single(text, places) if starts else ())
     literals = literals_of_make(text) if kind == MAKE_SHELL else _literals(text, places)
     for start, end in places:
         own = _literals(text, [(start, end)]) if kind in {GITHUB, GITLAB} else literals
-        for line in run_lines(text, start, end, single, own):
+        for line in run_lines(text, start, end, single, own) if starts else ():
             containers.append(_written(line, source, len(containers)))
         found += commands_of(text, start, end, own)
     kind = SHELL if kind == MAKE_SHELL else kind

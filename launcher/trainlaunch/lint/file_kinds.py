@@ -218,7 +218,7 @@ def is_broken(name: str, text: str, message: str, line: int) -> bool:
         return False
     if _of_broken(path, text) == GITHUB or ("workflows" in path.parts and ".github" in path.parts):
         return not re.search(r"(?<!\$)\{\{|\{%|<%", text)
-    near = "\n".join(text.split("\n")[max(line - 2, 0) : line])
+    near = "\n".join([each for each in text.split("\n")[:line] if each.strip()][-3:])
     return not (_PLACEHOLDER.search(text) or _FILLED.search(near))
 
 

@@ -27,7 +27,7 @@ _MEETS = re.compile(r"--(?:rdzv[-_]endpoint|master[-_]addr)(?:=.*)?")
 def shm_of_node(file: SourceText) -> Iterator[Problem]:
     """A container of pyxis trains, which has the /dev/shm of the node that it runs on."""
     directive = _DIRECTIVE.search(file.text)
-    for command in file.commands:
+    for command in file.commands if "--container-" in file.text else ():
         words = tuple(each.text for each in command)
         runs = bool(words) and posixpath.basename(words[0]) == "srun"
         option = next((each for each in command if runs and _OPTION.fullmatch(each.text)), None)

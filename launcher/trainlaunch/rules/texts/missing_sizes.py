@@ -61,7 +61,9 @@ _VARIABLE = re.compile(r"(?:DOCKER_)?(?:DEV_?)?SHM(?:EM)?_?SIZE", re.IGNORECASE)
 def shm_size_missing(file: SourceText) -> Iterator[Problem]:
     """A container's /dev/shm is the runtime's 64 MiB, and it may need more."""
     sized = [each for each in file.containers if file.kind == KUBERNETES and each.workload.shm.kind != ABSENT]
-    beside = Beside(set(map(object_of, sized)), _sized_at_build(file), tuple(_training_lines(file)))
+    beside = Beside(
+        set(map(object_of, sized)), _sized_at_build(file), tuple(_training_lines(file) if file.containers else ())
+    )
     for container in file.containers:
         shm = container.workload.shm
         if not lacks_shm(container) or shm.span is not None or _is_set_up(container):
