@@ -154,6 +154,16 @@ CASES = {
         SERVICE % "build: {context: .., dockerfile: Dockerfile}\n    volumes: ['../jobs:/a']",
         "warning",
     ),
+    "a file of elsewhere lies over it": (f"COPY jobs /\nADD https://a.b/only.py /\n{ONLY}", "r.sh", RUN % "", ""),
+    "another folder is entered": (f"COPY jobs /a\nCMD cd /a && {ONLY[4:]}", "r.sh", RUN % "", ""),
+    "a copy is for others": (f"ONBUILD COPY jobs /\nCOPY sub /s\n{ONLY}", "r.sh", RUN % "", ""),
+    "its pattern is of folders": (f"COPY j*/only.py /\n{ONLY}", "r.sh", RUN % "", ""),
+    "its base has a folder": (
+        f"{TORCH}\nCOPY jobs .\nCMD python /workspace/only.py",
+        "r.sh",
+        RUN % "",
+        "warning",
+    ),
     "another folder is mounted": (
         f"WORKDIR /a\nCOPY jobs .\n{ONLY}",
         "compose.yaml",

@@ -322,18 +322,18 @@ def test_a_script_is_looked_for_where_its_image_is_built(tmp_path: Path) -> None
         "alone in it": [],
         "predicts": ["info"],
         "rare": ["info"],
-        "trained": ["warning"],
+        "trained": ["info"],
         "rows": ["info"],
-        "shaped": ["error"],
+        "shaped": ["warning"],
         "drawn": ["info"],
         "few": ["info"],
-        "many": ["warning"],
+        "many": ["info"],
         "unsaid": ["info"],
         "other": [],
         "pool": [],
         "spread": ["info"],
         "emptied": ["info"],
-        "cuda": ["warning"],
+        "cuda": ["info"],
         "reads": ["info"],
         "reads on": ["warning"],
         "ray": [],
@@ -486,7 +486,7 @@ def test_a_command_decides_what_its_script_leaves_open(tmp_path: Path, words: st
         "p = argparse.ArgumentParser()",
         "p.add_argument('-j', '--loaders', type=int, default=4)",
         "a = p.parse_args()",
-        "for x in torch.utils.data.DataLoader(d, 64, num_workers=a.loaders):",
+        "for x in torch.utils.data.DataLoader(d, 99, num_workers=a.loaders):",
         "    loss.backward()",
     )
     (tmp_path / "train.py").write_text("\n".join(lines))
@@ -511,26 +511,18 @@ def test_a_workflow_of_a_foreign_tree_never_runs(tmp_path: Path) -> None:
 
 
 def test_what_tests_compare_with_is_nobodys_to_run(tmp_path: Path) -> None:
-    """Below the root of a repository: the folder of the whole says nothing."""
-    for place in ("fixtures/repository/a.sh", "fixtures/repository/tests/expected/a.sh"):
-        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / place).write_text("docker run --shm-size=16 x:1\n")
-    (tmp_path / "fixtures/repository/.git").mkdir()
-    found = [lint_file(each).findings[0].severity.value for each in sorted(tmp_path.rglob("a.sh"))]
-    assert found == ["error", "info"]
-
-
-@pytest.mark.parametrize(
-    ("script", "severity"),
-    [("x = DataLoader(d)", "info"), ("x = DataLoader(d, num_workers=n)", "warning"), ("x = 1", "warning")],
-)
-def test_a_repository_whose_loaders_have_no_workers_needs_none(tmp_path: Path, script: str, severity: str) -> None:
-    """What is typed into the shell of a PyTorch image is most likely its own."""
-    (tmp_path / ".git").mkdir()
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src/a.py").write_text(script)
-    (tmp_path / "run.sh").write_text("docker run -it --gpus all nvcr.io/nvidia/pytorch:24.01-py3 bash\n")
-    assert [each.severity.value for each in lint_file(tmp_path / "run.sh").findings] == [severity]
+    """Manifests below the root of a repository: Compose files are run, and the folder of the whole says nothing."""
+    pod = "kind: Pod\napiVersion: v1\nspec: {containers: [{name: t, image: x, env: [{name: A, value: 1}]}]}\n"
+    texts = {"a.yaml": pod, "tests/expected/a.yaml": pod, "regressions/a.yaml": pod}
+    texts["tests/fixtures/compose.yaml"] = "services:\n  t: {image: x, shm_size: 16}\n"
+    (tmp_path / "fixtures/.git").mkdir(parents=True)
+    found = {}
+    for place, text in texts.items():
+        path = tmp_path / "fixtures" / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        found[place] = lint_file(path).findings[0].severity.value
+    assert found == dict.fromkeys(texts, "error") | {"tests/expected/a.yaml": "info"}
 
 
 def test_a_list_of_a_makefile_is_known_over_several_lines(tmp_path: Path) -> None:

@@ -108,6 +108,21 @@ def test_what_is_added_is_what_was_missing() -> None:
     assert pod.index("mountPath: /data") < pod.index('mountPath: "/dev/shm"') < pod.index("volumes:")
 
 
+@pytest.mark.parametrize(
+    ("cut", "joined"),
+    [
+        ("--gpus all\n  t:1 x\n", "--gpus all \\\n  t:1 x\n"),
+        ("--gpus all \\ \n  t:1 x\n", "--gpus all \\\n  t:1 x\n"),
+        ("--gpus all \\ # all\n  t:1 x\n", None),
+        ("--gpus all \\\n  # -v a:/a \\\n  t:1 x\n", None),
+    ],
+)
+def test_a_line_of_docker_is_joined_where_nothing_is_lost(cut: str, joined: str | None) -> None:
+    """What stands in a comment is its author's to keep."""
+    text = f"docker run --shm-size=2g {cut}"
+    assert fixed(lint_text(text, "run.sh")).text == f"docker run --shm-size=2g {joined or cut}"
+
+
 def test_an_anchor_that_others_share_is_not_changed() -> None:
     """What is reached by an alias would change elsewhere too: no edit, and the finding stays with its words."""
     text = "x-s: &s {image: 'pytorch:1', gpus: all, command: torchrun train.py}\nservices:\n  a: *s\n  b: *s\n"

@@ -12,10 +12,10 @@ from trainlaunch.formats.docker.shell_lexer import Word, tokens
 from trainlaunch.formats.workload import Known, Unknown, Value
 from trainlaunch.lint.dockerfile import read_dockerfile
 from trainlaunch.lint.image_builds import Build
-from trainlaunch.lint.image_files import context_of_image, is_covered, mounted, runs_known_files
+from trainlaunch.lint.image_files import build_context, is_covered, mounted, runs_known_files
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
-from trainlaunch.rules.sources.instructions import is_of_posix_shell, process_of, stages
+from trainlaunch.rules.sources.instructions import is_for_children, is_of_posix_shell, process_of, stages
 from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import BuiltImage, Instruction, SourceContainer, SourceText
 from trainlaunch.units import MIB
@@ -27,10 +27,9 @@ _USED = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^{}$]*))?\})")
 def image_of(build: Build, container: SourceContainer) -> BuiltImage | None:
     """Return the image of a container's build; None where its Dockerfile can't be read, or other files lie over it."""
     text = Path(container.workload.span.file)
-    found = _image_of(build) if ITS_OWN.holds(build.dockerfile, text) else None
-    if found is None:
+    image = _read_image(build) if ITS_OWN.holds(build.dockerfile, text) else None
+    if image is None:
         return None
-    image, is_whole = found
     folder = os.path.relpath(build.context, text.parent)
     over = mounted(container, folder)
     image = image._replace(context=image.context._replace(folder=folder, copies=(*image.context.copies, *over)))
@@ -38,12 +37,12 @@ def image_of(build: Build, container: SourceContainer) -> BuiltImage | None:
         return image
     if is_covered(container, image):
         return None
-    return image if is_whole else image._replace(entrypoint=(), command=())  # whose script may be another file
+    # The script of one that hasn't the whole folder may be another file.
+    return image if image.context.is_whole else image._replace(entrypoint=(), command=())
 
 
 @functools.lru_cache(maxsize=256)
-def _image_of(build: Build) -> tuple[BuiltImage, bool] | None:
-    """Return what a build makes, and whether that has the build's folder as it is."""
+def _read_image(build: Build) -> BuiltImage | None:
     try:
         text = read_regular(build.dockerfile, MIB).decode()
     except (OSError, ValueError):
@@ -86,7 +85,7 @@ def _arguments(file: SourceText, given: tuple[str, ...]) -> Mapping[str, str]:
     return found | {name: value for name, _, value in (each.partition("=") for each in given) if name in found}
 
 
-def _of_stages(file: SourceText, chain: list[list[Instruction]], base: str, context: Path) -> tuple[BuiltImage, bool]:
+def _of_stages(file: SourceText, chain: list[list[Instruction]], base: str, context: Path) -> BuiltImage:
     """Return what a stage, behind those that it is made from, leaves as the process of an image."""
     entrypoint: Argv = ()
     command: Argv = ()
@@ -95,18 +94,9 @@ def _of_stages(file: SourceText, chain: list[list[Instruction]], base: str, cont
         if "ENTRYPOINT" in own:
             entrypoint, command = _words(own["ENTRYPOINT"]), ()  # which empties the CMD of another stage
         command = _words(own["CMD"]) if "CMD" in own else command
-    every = [each for stage in reversed(chain) for each in stage]
-    cloned = any(each.name == "RUN" and "git clone" in each.value for each in every)
-    copied = context_of_image([each for each in every if not cloned or each.name == "WORKDIR"], context)
-    image = BuiltImage(entrypoint, command, base, copied, dict(_variables(file, chain)))
-    return image, not cloned and _is_whole(every)
-
-
-def _is_whole(every: list[Instruction]) -> bool:
-    """Return whether instructions copy the folder of their build as it is, or leave it to a mount."""
-    copies = [each.value.split() for each in every if each.name in {"COPY", "ADD"}]
-    own = ([word for word in words if not word.startswith("--")] for words in copies if "--from" not in " ".join(words))
-    return not copies or any(words[:1] in (["."], ["./"]) for words in own)
+    every = [each for stage in reversed(chain) for each in stage if not is_for_children(file, each)]
+    context_inside = build_context(every, base, context)
+    return BuiltImage(entrypoint, command, base, context_inside, dict(_variables(file, chain)))
 
 
 def _words(each: Instruction) -> Argv:

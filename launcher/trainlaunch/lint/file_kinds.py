@@ -80,8 +80,8 @@ _DEFINITION = re.compile(r"^kind: CustomResourceDefinition[ \t]*$", re.MULTILINE
 _READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:[-_.][\w.-]+)?\.ya?ml")
 _STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
 _PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|@[A-Z_]+@|__[A-Z_]+__")
-# By sed, by Python's str.format, and a whole block by envsubst.
-_FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}|^[ \t]*\$\{\w+\}[ \t]*$", re.MULTILINE)
+_FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}")  # by sed, by Python's str.format
+_BLOCK = re.compile(r"^[ \t]*\$\{\w+\}[ \t]*$", re.MULTILINE)  # by envsubst
 _IMPORT = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w(]", re.MULTILINE)
 _LIMITS = ("values are nested", "the text stands for", "a character that YAML")
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
@@ -219,7 +219,8 @@ def is_broken(name: str, text: str, message: str, line: int) -> bool:
     if _of_broken(path, text) == GITHUB or ("workflows" in path.parts and ".github" in path.parts):
         return not re.search(r"(?<!\$)\{\{|\{%|<%", text)
     near = "\n".join([each for each in text.split("\n")[:line] if each.strip()][-3:])
-    return not (_PLACEHOLDER.search(text) or _FILLED.search(near))
+    filled = _FILLED.search(near) or (_BLOCK.search(near) and not _READ_BY_NAME.fullmatch(path.name))
+    return not (_PLACEHOLDER.search(text) or filled)
 
 
 def rendering_command(name: str, text: str) -> str:

@@ -5,7 +5,6 @@ Where two could be meant there is none.
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from trainlaunch.formats.docker.line import PROGRAMS
 from trainlaunch.formats.workload import Known, Unknown, Value
 from trainlaunch.lint.build_folders import DOCKERFILE, Place, assignments, placed, program_at
 from trainlaunch.lint.compose_layers import is_built, is_laid_over
+from trainlaunch.rules.sources.near_files import is_file
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -140,7 +140,7 @@ def _build(given: Mapping[str, Sequence[SourceWord]], place: Place) -> Build | N
     name = files[-1].text if files else posixpath.join(contexts[0].text, DOCKERFILE)
     if place.open and not posixpath.dirname(posixpath.normpath(name)):
         return None
-    found = (each for each in reversed(place.folders) if _is_file(each / name))
+    found = (each for each in reversed(place.folders) if is_file(each / name))
     places = {(each / name).resolve(): each / contexts[0].text for each in found}
     arguments = (
         each.text if each.known and "=" in each.text else f"{each.text.partition('=')[0]}=$"
@@ -148,10 +148,6 @@ def _build(given: Mapping[str, Sequence[SourceWord]], place: Place) -> Build | N
     )
     target = targets[-1].text if targets else ""
     return Build(*places.popitem(), target, tuple(arguments)) if len(places) == 1 else None
-
-
-def _is_file(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113 - which may raise for a name that is too long
 
 
 def _is_built(container: SourceContainer) -> bool:
@@ -197,4 +193,4 @@ def _stated(text: Path, built: Mapping[str, object], paths: tuple[str, str]) -> 
     given = ((key.removeprefix(".args."), value) for key, value in built.items() if key.startswith(".args."))
     arguments = (str(value) if key.isdecimal() else f"{key}={'$' if value is None else value}" for key, value in given)
     path = text.absolute().parent / file
-    return Build(path.resolve(), text.absolute().parent / context, target, tuple(arguments)) if _is_file(path) else None
+    return Build(path.resolve(), text.absolute().parent / context, target, tuple(arguments)) if is_file(path) else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trainlaunch.formats.workload import Known, Unknown, stated
@@ -18,19 +19,27 @@ from trainlaunch.rules.sources.training_commands import argvs_of
 _FROM_ELSEWHERE = re.compile(r"--(?:from|parents)\b|<<|[a-z]{3,5}://|git@")
 _HERE = re.compile(r"\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|\$\(CURDIR\)")
 _SCRIPT = re.compile(r"(?<!\S)[\w./-]+\.(?:py|sh)(?!\S)")
+_FLAGS = re.compile(r"^\s*(?:--\S*\s+)+")
+_IN_WORKSPACE = re.compile(r"(?:docker\.io/)?pytorch/pytorch\b|nvcr\.io/nvidia/pytorch\b")
 _PATTERN = re.compile(r"[*?\[]")
 
 
-def context_of_image(instructions: Iterable[Instruction], context: Path) -> BuildContext:
+def build_context(instructions: Sequence[Instruction], base: str, context: Path) -> BuildContext:
     """Return what instructions copy of a build's folder `context`, and the folder of the image in which they end."""
-    folder = "/"
+    folder = "/workspace" if _IN_WORKSPACE.match(base) else "/"
     copies: list[tuple[str, str | None]] = []
     for each in instructions:
         if each.name == "WORKDIR":
             folder = _inside(folder, each.value.strip().strip("\"'"))
-        elif each.name in {"COPY", "ADD"} and not _FROM_ELSEWHERE.search(each.value):
+        elif each.name in {"COPY", "ADD"} and _FROM_ELSEWHERE.search(each.value):
+            place = _inside(folder, "".join(_words(each.value)[-1:]))
+            copies += [(place, None), (posixpath.join(place, ""), None)]
+        elif each.name in {"COPY", "ADD"}:
             copies += _copied(_words(each.value), folder, context)
-    return BuildContext("", tuple(copies), folder)
+    if any(each.name == "RUN" and "git clone" in each.value for each in instructions):
+        return BuildContext("", (), folder)  # it may have any file
+    whole = any(source == "" for _, source in copies) or all(each.name not in {"COPY", "ADD"} for each in instructions)
+    return BuildContext("", tuple(copies), folder, whole)
 
 
 def _inside(folder: str, path: str) -> str:
@@ -39,11 +48,12 @@ def _inside(folder: str, path: str) -> str:
 
 
 def _words(value: str) -> list[str]:
+    value = _FLAGS.sub("", value)
     try:
         words = json.loads(value) if value.lstrip().startswith("[") else value.split()
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
-    return [each.strip("\"'") for each in words if isinstance(each, str) and not each.startswith("--")]
+    return [each.strip("\"'") for each in words if isinstance(each, str)]
 
 
 def _copied(words: list[str], folder: str, context: Path) -> Iterator[tuple[str, str]]:
@@ -59,12 +69,16 @@ def _copied(words: list[str], folder: str, context: Path) -> Iterator[tuple[str,
 
 
 def _matching(source: str, context: Path) -> list[str]:
+    """Return what a source names; a pattern of folders may lead anywhere, and names nothing."""
+    source = posixpath.normpath(source)
+    head, name = posixpath.split(source)
     if not _PATTERN.search(source):
-        return [posixpath.normpath(source)]
+        return [source]
     try:
-        return sorted(each.relative_to(context).as_posix() for each in context.glob(source))
-    except (OSError, ValueError, NotImplementedError):
+        names = [] if _PATTERN.search(head) else [each.name for each in (context / head).iterdir()]
+    except (OSError, ValueError):
         return []
+    return [posixpath.join(head, each) for each in sorted(fnmatch.filter(names, name))]
 
 
 def mounted(container: SourceContainer, context: str) -> Iterator[tuple[str, str | None]]:
@@ -72,13 +86,13 @@ def mounted(container: SourceContainer, context: str) -> Iterator[tuple[str, str
 
     A path of Compose is seen from its file; one of a command from the folder of the build (`context`), where most run.
     """
-    for mount in container.workload.mounts:
-        target = posixpath.normpath(stated(mount.target) or "-")
+    placed = [(posixpath.normpath(stated(each.target) or "-"), each) for each in container.workload.mounts]
+    for target, mount in sorted(placed, key=lambda each: len(each[0])):
         source = _HERE.sub(".", mount.source.text if isinstance(mount.source, Known | Unknown) else "")
-        if not source.startswith("."):
-            yield posixpath.join(target, ""), None
-            continue
+        yield posixpath.join(target, ""), None
         of_compose = container.workload.format == COMPOSE
+        if not source.startswith(".") or not (of_compose or {*context.split("/")} <= {".", ".."}):
+            continue
         place = posixpath.relpath(source, context) if of_compose else posixpath.normpath(source)
         yield posixpath.join(target, ""), "" if place == "." else posixpath.join(place, "")
         yield target, place

@@ -38,6 +38,7 @@ from trainlaunch.rules.sources.source_text import (
     DEFECTS,
     DEVCONTAINER,
     GITHUB,
+    KUBERNETES,
     TRAINING_SCRIPT,
     SourceText,
     TextFinding,
@@ -98,7 +99,7 @@ def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> 
     """Yield what is to be said of a file, each as severe as the policy makes it."""
     found = findings_of(with_processes(file), groups)
     name = file.source.span(0, 0).file
-    if is_test_data(name) or (file.kind == GITHUB and is_foreign_workflow(name)):
+    if (file.kind == KUBERNETES and is_test_data(name)) or (file.kind == GITHUB and is_foreign_workflow(name)):
         found = tuple(_with_severity(each, Severity.INFO) for each in found)
     if policy is None:
         yield from found

@@ -12,7 +12,8 @@ _WORKFLOWS = (".github", "workflows")
 _ON_PURPOSE = frozenset(
     {"templates", "template", "testdata", "fixtures", "invalid", "broken", "tests", "test", "cookiecutter"}
 )
-_DATA = re.compile(r"test[-_]?data|fixtures?|goldens?|(?:__)?snapshots?(?:__)?|expected|\w*regressions")
+_DATA = re.compile(r"test[-_]?data|golden(?:s|[-_]files)?")
+_OF_TESTS = re.compile(r"fixtures?|snapshots?|expected|\w*regressions")
 
 
 def is_on_purpose(name: str) -> bool:
@@ -23,9 +24,11 @@ def is_on_purpose(name: str) -> bool:
 def is_test_data(name: str) -> bool:
     """Return whether a text of a repository is what its tests compare with, and nobody runs."""
     found, path = repository_of(Path(name)), Path(os.path.abspath(name))  # noqa: PTH100 - a link stays one
-    inside = found is not None and path.is_relative_to(found.root)
-    own = path.relative_to(found.root).parts if found is not None and inside else ()
-    return any(map(_DATA.fullmatch, own[:-1]))
+    if found is None or name == "-" or not path.is_relative_to(found.root):
+        return False
+    own = path.relative_to(found.root).parts[:-1]
+    tests = next((index for index, each in enumerate(own) if each in {"test", "tests"}), len(own))
+    return any(map(_DATA.fullmatch, own)) or any(map(_OF_TESTS.fullmatch, own[tests:]))
 
 
 def is_foreign_workflow(name: str) -> bool:

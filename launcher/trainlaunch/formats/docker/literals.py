@@ -18,6 +18,8 @@ _ALL_OF = r"\$\{(\w+)\[@\]\}"
 _NAMED = re.compile(r"[-+!]*([A-Za-z_]\w*)")
 _ARRAY = r"^[ \t]*([A-Za-z_]\w*)=\(([^()]*)\)"
 _OF_MAKE = r"^(?:override[ ]+|export[ ]+)?([A-Za-z_]\w*)[ \t]*([:?+]{0,2}=)[ \t]*((?:\\\n|[^\n#])*)"
+_OF_TARGET = r"^[^\s#:=][^\n#:=]*:[ \t]*(?:override[ ]+|export[ ]+)?([A-Za-z_]\w*)[ \t]*[:?+]{0,2}="
+_INCLUDES = r"^[ \t]*[-s]?include\b"
 _BRANCH_OF_MAKE = r"^[ \t]*(?:if(?:n?eq|n?def)\b|(else|endif)\b)"
 _DECLARING = frozenset({"export", "local", "readonly", "declare", "typeset"})
 _SOURCING = frozenset({".", "source", "eval"})
@@ -39,6 +41,7 @@ _HARMLESS = re.compile(
     r"|\$\((?:minikube|docker-machine|ssh-agent|conda|micromamba)\b"
 )
 _DEEPEST = 4
+_LONGEST = 10_000  # characters of what variables in variables become
 
 
 class Literals(NamedTuple):
@@ -259,18 +262,23 @@ def _arrays(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 def literals_of_make(text: str) -> Literals:
     """Return the variables of a Makefile that it sets once, outside of branches, to a literal."""
     found: dict[str, list[str | None]] = {}
+    included = re.search(_INCLUDES, text, re.MULTILINE)
     branches = [(match.start(), match[1]) for match in re.finditer(_BRANCH_OF_MAKE, text, re.MULTILINE)]
     for match in re.finditer(_OF_MAKE, text, re.MULTILINE) if "$" in text else ():
         depth = sum((-1 if word == "endif" else 0 if word else 1) for at, word in branches if at < match.start())
-        sure = depth == 0 and match[2] in {"=", ":=", "::=", "?="}
+        # A default of options, or an empty one, is there for others to set.
+        default = match[2] == "?=" and not included and re.match(r"[^-\s]", match[3]) is not None
+        sure = depth == 0 and (match[2] in {"=", ":=", "::="} or default)
         found.setdefault(match[1], []).append(re.sub(r"\\\n[ \t]*", " ", match[3]).strip() if sure else None)
+    for match in re.finditer(_OF_TARGET, text, re.MULTILINE) if "$" in text else ():
+        found.setdefault(match[1], []).append(None)
     single = {name: given[0] for name, given in found.items() if len(given) == 1 and given[0] is not None}
     values = {name: value for name, value in single.items() if "$" not in value}
     for _ in range(_DEEPEST):
         for name, value in single.items():
             if name not in values:
                 made = _put_in(value, values)
-                values |= {name: made} if "$" not in made else {}
+                values |= {name: made} if "$" not in made and len(made) < _LONGEST else {}
     return Literals({name: value for name, value in values.items() if "\\" not in value}, {}, make=True)
 
 

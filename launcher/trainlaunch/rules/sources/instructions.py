@@ -38,12 +38,11 @@ def stages(file: SourceText) -> Iterator[list[Instruction]]:
 
 def process_of(file: SourceText, stage: list[Instruction]) -> dict[str, Instruction]:
     """Return the CMD and the ENTRYPOINT of a stage: the last of each, and none for images that are built of it."""
-    return {
-        each.name: each for each in stage if each.name in {"CMD", "ENTRYPOINT"} and not _is_for_children(file, each)
-    }
+    return {each.name: each for each in stage if each.name in {"CMD", "ENTRYPOINT"} and not is_for_children(file, each)}
 
 
-def _is_for_children(file: SourceText, each: Instruction) -> bool:
+def is_for_children(file: SourceText, each: Instruction) -> bool:
+    """Return whether an instruction is carried out in builds of what is made from the image."""
     line = file.text[file.text.rfind("\n", 0, each.start) + 1 : each.start]
     return "ONBUILD" in line.upper()
 

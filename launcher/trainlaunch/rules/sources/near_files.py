@@ -25,23 +25,25 @@ class BuildContext(NamedTuple):
 
     `copies` are paths in the image and in the folder, both of a folder with a slash behind them; a later one lies over
     an earlier one, and one with None has other files. `inside` is the folder in which the image's process begins.
+    `is_whole`: the image has the folder as it is, or leaves it to a mount.
     """
 
     folder: str = ""
     copies: tuple[tuple[str, str | None], ...] = ()
     inside: str = "/"
+    is_whole: bool = False
 
     def copied(self, base: Path, name: str) -> Path | None:
         """Return where a file of the image surely comes from; `base` is the folder of the build."""
         path = posixpath.normpath(posixpath.join(self.inside, name))
         for target, source in reversed(self.copies):
             below = target.endswith("/") and path.startswith(target)
-            if source is None and below:
+            if source is None and (below or path == target):
                 break
             if source is not None and (below or path == target):
                 found = base / (source + path.removeprefix(target))
-                if is_file(found):
-                    return found
+                if is_file(found) or path == target:
+                    return found if is_file(found) else None
         return None
 
 
@@ -52,13 +54,13 @@ def near_file(text: str, name: str, context: BuildContext = NO_CONTEXT) -> Path 
     """Return the file that a command of the file `text` names; None where it isn't there."""
     if text in {"-", ""} or "$" in name:
         return None
-    built = [Path(text).parent / context.folder] if context.folder and "$" not in context.folder else []
-    copied = next(filter(None, (context.copied(each, name) for each in built)), None)
+    built = Path(text).parent / context.folder if context.folder and "$" not in context.folder else None
+    copied = context.copied(built, name) if built is not None else None
     if copied is not None:
         return copied if ITS_OWN.holds(copied, Path(text)) else None
     parts = [each for each in PurePosixPath(name).parts if each not in {"/", ".", ".."}]
     endings = [Path(*parts[index:]) for index in range(len(parts))][-_ENDINGS:]
-    for folders in (*([each] for each in built), *_around(Path(text))):
+    for folders in ((built,) if built is not None else (), *_around(Path(text))):
         places = (next((each / end for end in endings if is_file(each / end)), None) for each in folders)
         found = [each for each in places if each is not None]
         if found:  # of several in neighbouring folders nobody can say which one it is

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -73,7 +72,6 @@ _SPAWNS = re.compile(
 _STARTS = re.compile(r"\b(?:Process|launch)\(")  # a rank, where the script joins a group too
 _MAY_LOAD = re.compile(r"DataLoader|Trainer\(|[Ww]orkers")
 _MOST_MODULES = 20
-_MOST_FOLDERS = 200
 
 
 class NearScript(NamedTuple):
@@ -150,22 +148,6 @@ def script_at(path: Path, words: tuple[str, ...] = ()) -> NearScript | None:
     beside = dict(_modules_beside(path, text))
     whole = _with_loaders("\n".join((text, *beside.values())), loading_at(path, words), frozenset(beside))
     return whole._replace(serves=shown_by(text).serves)
-
-
-@functools.lru_cache(maxsize=64)
-def loads_alone(root: Path) -> bool:
-    """Return whether a repository's Python has DataLoaders, and says nothing of workers."""
-    loads = False
-    for number, (folder, folders, names) in enumerate(os.walk(root)):
-        folders[:] = [each for each in folders if not each.startswith(".")]
-        try:
-            texts = [read_regular(Path(folder, each), 8 * MIB) for each in names if each.endswith((".py", ".ipynb"))]
-        except (OSError, ValueError):
-            return False
-        if number == _MOST_FOLDERS or any(b"workers" in each for each in texts):
-            return False
-        loads = loads or any(b"DataLoader(" in each for each in texts)
-    return loads
 
 
 def text_with_modules(path: Path) -> str | None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.shm_owners import Surroundings, is_vllm, vllm_law
-from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.container_facts import env_of, gpu_count, has_gpu, is_torch_image
-from trainlaunch.rules.sources.near_scripts import MOST_OF_YOLO, NearScript, loads_alone
+from trainlaunch.rules.sources.near_scripts import MOST_OF_YOLO, NearScript
 from trainlaunch.rules.sources.programs import OTHER, SERVING, YOLO, hands_on_training, program
 from trainlaunch.rules.sources.purpose import (
     certainly_trains,
@@ -33,9 +31,10 @@ _KEPT_OPEN = frozenset({"--interactive", "--tty", "--detach"})  # else an image 
 IDLE_IMAGE = "a PyTorch image with GPUs"
 LONE_GPU = "a GPU; one process without workers is right without"
 _CERTAIN = 3  # signs, beyond which a lack is an error where nothing can tell the workers
-_SURELY_LARGE = 640  # samples alive at once: even of pictures of 96 by 96 these are 71 MB
+_MANY = 640  # samples alive at once, of which each may have 100 kB
 _FEW_PARTS = 2  # whose buffers of 9.6 MB a channel fit 64 MiB, which have room for 6
-_SMALL = re.compile(r"mnist|cifar", re.IGNORECASE)  # scripts of images that fit into 64 MiB
+# Scripts of images that fit into 64 MiB, and of texts.
+_SMALL = re.compile(r"mnist|cifar|dataloader_num_workers|run_(?:glue|clm|mlm|squad|ner)\b|tokeniz", re.IGNORECASE)
 _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs that more than a shell is in an image
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
 _SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
@@ -81,7 +80,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     among_ranks = gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container)
     if (workers or (shown and shown > 1 and gpus)) and not (gpus and script.tiny and launched and count != 1):
         found = _of_workers(container, script, workers, shown or 0)
-        if found[0] is Severity.ERROR or not among_ranks:
+        if found[0] is not Severity.INFO or not among_ranks:
             return found
     if object_of(container) in beside.sized_objects and gpus:
         return by_torch, "training with GPUs, and another pod of the same object has a size"
@@ -130,14 +129,14 @@ def _of_workers(
     launched = script.ranks or any(program(each).launched for each in container.argvs)
     if (script.small and not workers and not launched) or _are_few(container, workers or shown):
         return Severity.INFO, f"{found}, whose batches are small"
-    if workers == 1 and not has_gpu(container.workload):
+    if (workers == 1 or own) and not has_gpu(container.workload):  # Ultralytics starts none on a CPU
         return Severity.INFO, found
-    read = container.purpose.script is not None
-    if script.bulky is False or (read and not workers and not own and not script.bulky and script.samples is None):
+    read = container.purpose.script is not None and not own
+    many = script.samples is not None and script.samples >= _MANY
+    if script.bulky is False or (read and not workers and not script.bulky and not many):
         return Severity.INFO, f"{found}, if their batches are large"
-    large = script.bulky and (script.samples or 0) >= _SURELY_LARGE
-    certain = large if read and not own else own or (workers and is_torch_base(container))
-    return Severity.ERROR if certain and (workers or shown) > 1 else Severity.WARNING, found
+    unread = not read and not own and is_torch_base(container) and not _SMALL.search(" ".join(container.argv))
+    return Severity.ERROR if unread and (workers or 0) > 1 else Severity.WARNING, found
 
 
 def _handed_on(container: SourceContainer, workers: int) -> tuple[Severity, str]:
@@ -183,8 +182,7 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
         return Severity.WARNING, "another pod of the same object has a size"
     if gpus and idle and is_torch_base(container) and not _SERVED & {*container.purpose.signs}:
         # Of an image that is built here a notebook, tests or text may be all that runs in it.
-        quiet = container.built is not None or loads_alone(ITS_OWN.root(Path(workload.span.file)))
-        return Severity.INFO if quiet else Severity.WARNING, IDLE_IMAGE
+        return Severity.WARNING if container.built is None else Severity.INFO, IDLE_IMAGE
     line = workload.span.line
     shell = bool(container.argvs) or workload.format != "docker_run" or not _KEPT_OPEN.isdisjoint(workload.rest)
     followed = [certain for each, certain in beside.training_lines if line < each <= line + _NEAR]

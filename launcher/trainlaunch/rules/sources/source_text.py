@@ -103,8 +103,11 @@ class SourceContainer(NamedTuple):
 def context_of(container: SourceContainer) -> BuildContext:
     """Return of what a container's image is built, NO_CONTEXT for none."""
     if container.built is not None:
-        context = container.built.context
-        return context._replace(inside=stated(container.workload.working_dir) or context.inside)
+        context = container.built.context._replace(
+            inside=stated(container.workload.working_dir) or container.built.context.inside
+        )
+        entered = any(each[:1] == ("cd",) for each in container.argvs)  # another folder, whose files these may not be
+        return context._replace(copies=()) if entered else context
     return BuildContext(text_at(container.own, "build") or text_at(container.own, "build", "context") or "")
 
 

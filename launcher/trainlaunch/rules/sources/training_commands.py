@@ -19,11 +19,13 @@ from trainlaunch.rules.sources.programs import OTHER, SERVING, TRAINING, YOLO, A
 from trainlaunch.script.given_options import given_to, option_at
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
-_WORKERS = re.compile(r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?")
-OPTION_OF_WORKERS = re.compile(  # `--workers` is a server's as often as a loader's
-    r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?"
+_WORKERS = re.compile(
+    r"--?(?!pre|text)(?:[\w.]*[-_.])?(?:num[-_]?workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?"
 )
-_OF_RAY = re.compile(r"(?:^|[/_.-])(?:ray|rllib)(?=[/_.-])")  # whose workers play episodes, or are nodes
+OPTION_OF_WORKERS = re.compile(  # `--workers` is a server's as often as a loader's
+    r"--?(?!pre|text)(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|(?:data[-_]?)?loader[-_](?:num[-_])?workers)(?:=(.*))?"
+)
+_OF_RAY = re.compile(r"(?:^|(?<![xa])[_-])(?:ray|rllib)(?=[_-]|\.py$)")  # workers play episodes; not of an x-ray
 OVERRIDE_OF_WORKERS = re.compile(r"\+{0,2}(?:[\w/]+\.)*(?:\w*_)?num_workers=(.*)")  # Hydra's
 # What one worker has, or servers of parameters beside it: of such a command num_workers are pods, actors or nodes.
 _OF_ACTORS = re.compile(
@@ -177,7 +179,7 @@ def _workers_of(argv: Argv) -> Iterator[int]:
     if program(argv).name == YOLO and kind == TRAINING and not yolo_on_cpu(argv):
         yield from (int(match[1]) for match in map(_OF_YOLO.fullmatch, argv) if match)
     meant = program(argv).script or hands_on_training(argv)
-    of_actors = any(map(_OF_ACTORS.fullmatch, argv)) or _OF_RAY.search(program(argv).script)
+    of_actors = any(map(_OF_ACTORS.fullmatch, argv)) or _OF_RAY.search(posixpath.basename(program(argv).script))
     if kind in {SERVING, OTHER} or not meant or of_actors:
         return
     for index, word in enumerate(argv):

@@ -8,16 +8,21 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Edit, Severity
-from trainlaunch.formats.docker.table import FLAGS, SHORT, SWITCHES
-from trainlaunch.formats.workload import ABSENT, Workload
+from trainlaunch.formats.docker.flags import flag_name
+from trainlaunch.formats.docker.table import FLAGS, SWITCHES
+from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import text_rule
-from trainlaunch.rules.sources.container_facts import command_span, has_gpu
+from trainlaunch.rules.sources.container_facts import command_span, is_torch_image
 from trainlaunch.rules.sources.instructions import is_command
 from trainlaunch.rules.sources.source_text import SourceContainer, SourceText, SourceWord
 
-_GOES_ON = re.compile(r"--?[A-Za-z]|[a-z0-9][\w.-]*(?:/[\w.-]+)*:[\w.-]+$")  # an option, or an image with its tag
-_OWN = re.compile(r"(?:--(?:shm-size|ipc|gpus)[= ](?:all|host|\d+[bkmgBKMG])|--rm)(?!\S)")  # what few programs have
+# Between a line and the one that goes on with it: the end of a line, or lines that break a continued one.
+_BETWEEN = re.compile(r"[ \t]*(?:(?:#[^\n]*)?\r?\n|\\\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)+)[ \t]*")
+_TAGGED = re.compile(r"[a-z0-9][\w.-]*(?:/[\w.-]+)*:[\w.-]+")
+_NEEDS = re.compile(r"--(?:gpus|shm-size|ipc|runtime)\b")
+_IN_ARRAY = re.compile(r"\w\+?=\([^()]*\Z")
+_OWN = re.compile(r"--(?:shm-size|ipc|gpus)[= ](?:all|host|\d+[bkmgBKMG])(?!\S)")  # which few programs have
 
 
 class _Line(NamedTuple):
@@ -72,58 +77,60 @@ def _misspelled(file: SourceText, word: SourceWord, name: str, right: str) -> Pr
 def docker_line_cut(file: SourceText) -> Iterator[Problem]:
     """A docker line with GPUs or a /dev/shm ends in front of its image, or has docker's own options behind that."""
     for line in _lines(file):
-        workload = line.workload
-        if "unclear" in workload.rest or not line.words:
-            continue
-        if line.container.argv and _OWN.match(" ".join(line.container.argv[:2])):
-            problem = _options_behind(line)
-        elif has_gpu(workload) or workload.shm.kind != ABSENT:
+        blank = next((each for each in line.words if file.text[each.start : each.end] in {"\\ ", "\\\t"}), None)
+        needs = any(_NEEDS.match(each.text) for each in (*line.words, *line.following))
+        problem: Problem | None
+        if blank is not None and needs and (stated(line.workload.image) or "").isspace():
+            problem = _behind_backslash(file, blank)
+        elif line.workload.image is None and line.words and needs:
             problem = _line_ends(file, line)
         else:
-            problem = None
+            problem = _options_behind(line)
         if problem is not None:
-            yield problem._replace(about=workload.place)
+            yield problem._replace(about=line.workload.place)
+
+
+def _behind_backslash(file: SourceText, blank: SourceWord) -> Problem:
+    end = re.compile(r"[^\r\n]*").match(file.text, blank.end)
+    rest = end[0].strip() if end is not None else ""
+    span = file.source.span(blank.start + 1, blank.end + len(rest))
+    return Problem(
+        f"a {'comment' if rest else 'blank'} stands behind the backslash, so the line ends there",
+        "let the backslash be the last character of the line",
+        "docker takes a blank for the image's name, and the shell what follows for another command",
+        span=span,
+        edits=() if rest else (Edit(span, ""),),
+    )
 
 
 def _line_ends(file: SourceText, line: _Line) -> Problem | None:
     """Return what is wrong with a line that has no image, and whose next one goes on with it."""
-    why = "a shell takes what follows as another command; docker finds no image, or one that is called ` `"
-    blank = next((each for each in line.words if each.known and each.text.isspace()), None)
-    rest = re.compile(r"[ \t]*(#[^\n]*)?(?=\n|$)").match(file.text, blank.end) if blank is not None else None
-    if blank is not None and rest is not None:
-        span = file.source.span(blank.start + 1, rest.end())
-        return Problem(
-            f"a {'comment' if rest[1] else 'blank'} stands behind the backslash, so the line ends there",
-            "let the backslash be the last character of the line",
-            why,
-            span=span,
-            edits=(Edit(span, ""),),
-            safe=not rest[1],
-        )
     last, first = line.words[-1], line.following[0] if line.following else None
     between = file.text[last.end : first.start] if first is not None else ""
-    goes_on = first is not None and re.fullmatch(r"[ \t]*\n[ \t]*", between) and _GOES_ON.match(first.text)
-    if line.workload.image is not None or not goes_on:
+    goes_on = first is not None and (flag_name(first.text)[0] in FLAGS or _TAGGED.fullmatch(first.text))
+    if not goes_on or not _BETWEEN.fullmatch(between) or _IN_ARRAY.search(file.text[: line.words[0].start]):
         return None
     span = file.source.span(last.end, last.end)
     return Problem(
         "the docker line ends in front of its image",
-        "end the line with a backslash, as the next one goes on with it",
-        why,
+        "end each line with a backslash and nothing behind it, with no comments between",
+        "docker finds no image, and the shell takes what follows for another command",
         span=file.source.span(last.start, last.end),
-        edits=(Edit(span, " \\"),),
+        edits=() if "#" in between or "\\" in between else (Edit(span, " \\"),),
     )
 
 
 def _options_behind(line: _Line) -> Problem | None:
-    """Return what is wrong with docker's options behind an image, where no other word may be the image."""
-    argv = line.container.argv
+    """Return what is wrong with docker's options behind an image, where they are surely no program's own."""
+    argv, built = line.container.argv, line.container.built
+    if not _OWN.match(" ".join(argv[:2])) or (built is not None and built.entrypoint):
+        return None
     at = 0
     while at < len(argv) and argv[at].startswith("-"):
-        short = SHORT.get(argv[at][-1]) if not argv[at].startswith("--") else None
-        name = short.name if short is not None else argv[at].lstrip("-")
-        at += 2 if name in FLAGS and name not in SWITCHES else 1
-    if argv[at:] and not is_command(argv[at:]):
+        name, value = flag_name(argv[at])
+        at += 2 if value is None and name in FLAGS and name not in SWITCHES else 1
+    alone = is_torch_image(line.container) or built is not None  # whose ENTRYPOINT only starts what it gets, or none
+    if not is_command(argv[at:]) and (argv[at:] or not alone):
         return None
     return Problem(
         f"{argv[0]} stands behind the image, and is no option of docker's there",
