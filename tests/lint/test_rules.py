@@ -300,6 +300,12 @@ def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: s
     assert found == [("shm-size-missing", severity)] * (severity is not None)
 
 
+SHARED = (
+    "import torch\n%s\nclass D(torch.utils.data.Dataset):\n    def __init__(self, p):\n        self.f = open(p)\n"
+    "    def __getitem__(self, i):\n        return %s\nx = torch.utils.data.DataLoader(D(p), num_workers=4)\n"
+)
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "severity"),
     [
@@ -313,6 +319,25 @@ def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: s
         ("compose", rule_cases.SERVICE % "command: [sh, -c, '[ $A ] || A=1; echo $A']", "info"),
         ("compose", rule_cases.SERVICE % "environment: {A: 30.0}", "info"),
         ("shell", RUN + "--ipc=host --shm-size=8g -p 80:80 vllm/vllm-openai:v1", "info"),
+        ("shell", RUN + "-m 4g --memory-swap 8g --shm-size=5g t:1 python train.py --num-workers 4", "warning"),
+        ("shell", RUN + "-m 4g --shm-size=5g tensorflow/tensorflow:2 python train.py --epochs 3", "warning"),
+        ("shell", RUN + "-v /dev/shm pytorch/pytorch:2 python train.py --num-workers 2", "warning"),
+        ("shell", "podman run --shm-size=8Gi t:1", "warning"),
+        ("shell", RUN + "--gpus all -v $A pytorch/pytorch:2 python train.py --num-workers 2", "warning"),
+        ("compose", "services: {t: {image: x, mem_limit: 8g, memswap_limit: 2g}}", "warning"),
+        ("compose", rule_cases.SERVICE % "command: [sh, -c, 'echo ${{ name }}']", "info"),
+        ("devcontainer", '{"dockerComposeFile": "a", "runArgs": ["--init"]}', "info"),
+        ("dockerfile", 'FROM pytorch/pytorch:2\nENV SHM_SIZE=8g\nCMD ["python", "train.py"]', "info"),
+        ("github-actions", rule_cases.STEP % "'[ -t 0 ] && docker run -it x'", "info"),
+        (
+            "kubernetes",
+            "kind: Thing\nspec: {containers: [{name: t, image: x, resources: {limits: {memory: 16GB}}}]}",
+            "warning",
+        ),
+        ("training-script", SHARED % ("lock = Lock()", "self.f.read()"), "warning"),
+        ("training-script", SHARED % ("", "self.f.fileno()"), "warning"),
+        ("training-script", SHARED % ("", "x.cuda() if i else x"), "warning"),
+        ("training-script", "def worker():\n  a = [torch.initial_seed() // 2**32, 1]\n", "info"),
     ],
 )
 def test_what_may_be_meant_is_less_grave(kind: str, text: str, severity: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any, TypeVar
 
 from trainlaunch.diagnostics import Edit
@@ -26,7 +27,7 @@ from trainlaunch.formats.workload import (
 from trainlaunch.lint.edits import is_json, yaml_edits
 from trainlaunch.rules.sources.source_text import ECS, SourceContainer, SourceText, at, entries_in, field, items_in
 from trainlaunch.rules.sources.training_commands import argv_of, argvs_of
-from trainlaunch.units import MIB
+from trainlaunch.units import GIB, MIB
 from trainlaunch.yamltree.changes import Set
 from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence, Source
 
@@ -113,7 +114,7 @@ def _workload(task: Mapping, own: Mapping, index: int) -> Workload:
         command=_argv(field(own, "command")),
         env=dict(_variables(field(own, "environment"))),
         shm=_shm(task, own, mounts),
-        memory=_number(field(own, "memory"), _mib) or _number(field(task, "memory"), _mib),
+        memory=_number(field(own, "memory"), _mib) or _of_task(field(task, "memory")),
         cpus=units,
         gpus=_gpus(field(own, "resourceRequirements")),
         mounts=mounts,
@@ -124,6 +125,14 @@ def _workload(task: Mapping, own: Mapping, index: int) -> Workload:
 
 def _mib(number: int) -> int:
     return number * MIB
+
+
+def _of_task(node: Node | None) -> Value[int]:
+    """Return the memory of a whole task, which ECS takes in GB as well."""
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?GB", node.text) if isinstance(node, Scalar) else None
+    if match is None or node is None:
+        return _number(node, _mib)
+    return Known(int(Fraction(match[1]) * GIB), node.raw, node.span)
 
 
 def _number(node: Node | None, scaled: Callable[[int], int]) -> Value[int]:

@@ -79,11 +79,16 @@ _DEFINITION = re.compile(r"^kind: CustomResourceDefinition[ \t]*$", re.MULTILINE
 # Notes with YAML in them begin with something else, and no program reads them by such a name.
 _READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:[-_.][\w.-]+)?\.ya?ml")
 _STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
-_PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|@[A-Z_]+@|__[A-Z_]+__")
-_FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}")  # by sed, by Python's str.format
-_BLOCK = re.compile(r"^[ \t]*\$\{\w+\}[ \t]*$", re.MULTILINE)  # by envsubst
+_PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|@\w+@|__[A-Z_]+__|%\(\w+\)s")
+_FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}|%s")  # by sed, by Python's str.format
+# A line that another program, or a reader, puts something in the place of.
+_BLOCK = re.compile(r"^[ \t]*(?:\$\w+|\$\{\w+\}|<[\w -]+>|\.\.\.)[ \t]*$", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w(]", re.MULTILINE)
-_LIMITS = ("values are nested", "the text stands for", "a character that YAML")
+# What this reader refuses and Compose's or kubectl's takes.
+_LIMITS = (
+    *("values are nested", "the text stands for", "a character that YAML", "unknown escape character"),
+    *("found unexpected ':'", "expected <document start>"),
+)
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 # What of a kustomization changes containers that stand elsewhere.
@@ -216,7 +221,7 @@ def is_broken(name: str, text: str, message: str, line: int) -> bool:
         return False
     if not (_READ_BY_NAME.fullmatch(path.name) or _STARTS_YAML.match(text)):
         return False
-    if _of_broken(path, text) == GITHUB or ("workflows" in path.parts and ".github" in path.parts):
+    if _of_broken(path, text) == GITHUB or path.parts[-3:-1] == (".github", "workflows"):
         return not re.search(r"(?<!\$)\{\{|\{%|<%", text)
     near = "\n".join([each for each in text.split("\n")[:line] if each.strip()][-3:])
     filled = _FILLED.search(near) or (_BLOCK.search(near) and not _READ_BY_NAME.fullmatch(path.name))
@@ -284,8 +289,9 @@ def _is_template(path: PurePath, text: str) -> bool:
 
 def _of_broken(path: PurePath, text: str) -> str | None:
     """Return the kind of a text that is no YAML, by its words; None where they don't tell."""
-    if re.search(r"^services:", text, re.MULTILINE):
+    images = re.search(r"\b(?:image|build):", text)
+    if re.search(r"^services:", text, re.MULTILINE) and (images or _READ_BY_NAME.fullmatch(path.name)):
         return COMPOSE
     if re.search(r"^apiVersion:", text, re.MULTILINE) and re.search(r"^kind:", text, re.MULTILINE):
         return KUBERNETES
-    return GITHUB if ".github" in path.parts else None
+    return GITHUB if path.parts[-3:-1] == (".github", "workflows") else None

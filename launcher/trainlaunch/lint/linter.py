@@ -30,7 +30,7 @@ from trainlaunch.lint.file_kinds import (
 )
 from trainlaunch.lint.own_jobs import findings_of_job
 from trainlaunch.lint.readers import UnreadableText, embedded, read_text
-from trainlaunch.lint.unused_files import is_foreign_workflow, is_test_data
+from trainlaunch.lint.unused_files import is_foreign_workflow, is_patched, is_test_data, is_vendored
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules import apply_severities
@@ -52,6 +52,8 @@ MAX_CHARACTERS = 300_000  # of a text that is judged: what is longer was written
 _MAX_ROUNDS = 8
 
 VERSION = 1
+_GRAVE = (Severity.INFO, Severity.WARNING, Severity.ERROR)
+_OF_PATCHES = frozenset({"TL201", "TL301", "TL310"})  # what an overlay of kustomize may well set
 
 
 class Linted(NamedTuple):
@@ -98,14 +100,22 @@ def lint_text(
 def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> Iterator[TextFinding]:
     """Yield what is to be said of a file, each as severe as the policy makes it."""
     found = findings_of(with_processes(file), groups)
-    name = file.source.span(0, 0).file
-    if (file.kind == KUBERNETES and is_test_data(name)) or (file.kind == GITHUB and is_foreign_workflow(name)):
-        found = tuple(_with_severity(each, Severity.INFO) for each in found)
+    found = tuple(_with_severity(each, min(each.severity, _most(file, each), key=_GRAVE.index)) for each in found)
     if policy is None:
         yield from found
         return
     for each in (*found, *above_ceilings(file, policy)):
         yield from (each._replace(diagnostic=diagnostic) for diagnostic in apply_severities([each.diagnostic], policy))
+
+
+def _most(file: SourceText, finding: TextFinding) -> Severity:
+    """Return how grave a finding of a file may be: what nothing runs as it is can't fail."""
+    name = file.source.span(0, 0).file
+    unused = is_foreign_workflow(name) if file.kind == GITHUB else file.kind == KUBERNETES and is_test_data(name)
+    if unused or is_vendored(name):
+        return Severity.INFO
+    patched = file.kind == KUBERNETES and finding.diagnostic.code in _OF_PATCHES and is_patched(name)
+    return Severity.WARNING if patched or file.is_document else Severity.ERROR
 
 
 def _as_shown(finding: TextFinding) -> TextFinding:
@@ -209,7 +219,7 @@ def _too_long(name: str, text: str) -> Linted:
 
 
 def _broken(read: UnreadableText) -> TextFinding:
-    if not read.broken:
+    if not read.broken or read.kind == DEVCONTAINER:  # whose own reader goes on without what follows
         whose = "this Python" if read.kind == TRAINING_SCRIPT else "its reader"
         diagnostic = Diagnostic(
             "TL393",
@@ -219,13 +229,11 @@ def _broken(read: UnreadableText) -> TextFinding:
             span=read.span,
         )
         return TextFinding(diagnostic, "text-unreadable")
-    tolerant = read.kind == DEVCONTAINER
     return TextFinding(
         Diagnostic(
             "TL393",
             f"the {read.kind} file can't be read: {read.message}",
-            f"correct this line; the file's own reader {'leaves out what follows' if tolerant else 'stops here too'}",
-            severity=Severity.WARNING if tolerant else Severity.ERROR,
+            "correct this line; the file's own reader stops here too",
             span=read.span,
         ),
         "text-unreadable",

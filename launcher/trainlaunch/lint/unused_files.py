@@ -12,6 +12,9 @@ _WORKFLOWS = (".github", "workflows")
 _ON_PURPOSE = frozenset(
     {"templates", "template", "testdata", "fixtures", "invalid", "broken", "tests", "test", "cookiecutter"}
 )
+_VENDORED = frozenset(
+    {"vendor", "vendored", "third_party", "third-party", "thirdparty", "node_modules", "site-packages"}
+)
 _DATA = re.compile(r"test[-_]?data|golden(?:s|[-_]files)?")
 _OF_TESTS = re.compile(r"fixtures?|snapshots?|expected|\w*regressions")
 
@@ -23,12 +26,28 @@ def is_on_purpose(name: str) -> bool:
 
 def is_test_data(name: str) -> bool:
     """Return whether a text of a repository is what its tests compare with, and nobody runs."""
-    found, path = repository_of(Path(name)), Path(os.path.abspath(name))  # noqa: PTH100 - a link stays one
-    if found is None or name == "-" or not path.is_relative_to(found.root):
-        return False
-    own = path.relative_to(found.root).parts[:-1]
+    own = _folders(name)
     tests = next((index for index, each in enumerate(own) if each in {"test", "tests"}), len(own))
     return any(map(_DATA.fullmatch, own)) or any(map(_OF_TESTS.fullmatch, own[tests:]))
+
+
+def is_vendored(name: str) -> bool:
+    """Return whether a text came with the files of others, whose readers look for it elsewhere."""
+    return not _VENDORED.isdisjoint(_folders(name))
+
+
+def _folders(name: str) -> tuple[str, ...]:
+    """Return the folders of a repository in which a file lies; none outside of one."""
+    found, path = repository_of(Path(name)), Path(os.path.abspath(name))  # noqa: PTH100 - a link stays one
+    if found is None or name == "-" or not path.is_relative_to(found.root):
+        return ()
+    return path.relative_to(found.root).parts[:-1]
+
+
+def is_patched(name: str) -> bool:
+    """Return whether a manifest is a kustomization's, whose overlays may set what it lacks."""
+    folder = Path(os.path.abspath(name)).parent  # noqa: PTH100 - a link stays one
+    return name != "-" and any((folder / each).exists() for each in ("kustomization.yaml", "kustomization.yml"))
 
 
 def is_foreign_workflow(name: str) -> bool:

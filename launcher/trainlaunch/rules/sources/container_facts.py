@@ -15,10 +15,17 @@ from trainlaunch.rules.sources.programs import Argv
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at
 from trainlaunch.units import GIB, MIB, docker_size, format_size
 
+_TORCH_ITSELF = re.compile(r"(?:(?:docker\.io/)?(?:pytorch|rocm)/pytorch|nvcr\.io/nvidia/pytorch)(?![\w-])")
 _TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
 _DEVICE = re.compile(r"(?:(?:nvidia|amd)\.com/gpu=|/dev/nvidia)([0-9]+|all)")
 _SUGGESTED = 2 * GIB
 _PER_WORKER = 512 * MIB
+
+KINDS_OF_PODS = frozenset({
+    *("Pod", "Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "PyTorchJob", "TFJob", "MPIJob"),
+    *("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow", "Deployment", "Service", "Dask"),
+    *("JobSet", "RayJob", "RayCluster", "TrainingRuntime", "ClusterTrainingRuntime"),
+})  # fmt: skip
 
 
 def gpu_count(workload: Workload) -> int | None:
@@ -113,6 +120,11 @@ def images_of(container: SourceContainer) -> Iterator[str]:
 def is_torch_image(container: SourceContainer) -> bool:
     """Return whether an image's name says PyTorch, or that of the one which it is built from."""
     return any(map(_TORCH.search, images_of(container)))
+
+
+def is_torch_itself(container: SourceContainer) -> bool:
+    """Return whether an image is PyTorch's own, NVIDIA's or AMD's, in which nobody's script lies."""
+    return any(map(_TORCH_ITSELF.match, images_of(container)))
 
 
 def lacks_shm(written: SourceContainer) -> bool:

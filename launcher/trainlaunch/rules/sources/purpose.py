@@ -123,10 +123,14 @@ def certainly_trains(container: SourceContainer) -> bool:
 
 
 def by_purpose(container: SourceContainer) -> Severity:
-    """Return how grave it is that a container lacks what training needs: an error where PyTorch certainly trains."""
-    if certainly_trains(container) and not is_of_others(container):
+    """Return how grave a wrong /dev/shm is: an error where PyTorch certainly trains with workers or ranks."""
+    if not certainly_trains(container) or is_of_others(container):
+        return Severity.WARNING if trains(container) else Severity.INFO
+    stated, script = workers_of(container), container.purpose.script
+    workers = script.workers if stated is None and script is not None else stated
+    if ranks_of(container) > 1 or workers:
         return Severity.ERROR
-    return Severity.WARNING if trains(container) else Severity.INFO
+    return Severity.WARNING if workers is None else Severity.INFO
 
 
 def workers_of(container: SourceContainer) -> int | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.shm_owners import Surroundings, is_vllm, vllm_law
-from trainlaunch.rules.sources.container_facts import env_of, gpu_count, has_gpu, is_torch_image
+from trainlaunch.rules.sources.container_facts import env_of, gpu_count, has_gpu, is_torch_image, is_torch_itself
 from trainlaunch.rules.sources.near_scripts import MOST_OF_YOLO, NearScript
 from trainlaunch.rules.sources.programs import OTHER, SERVING, YOLO, hands_on_training, program
 from trainlaunch.rules.sources.purpose import (
@@ -34,7 +34,11 @@ _CERTAIN = 3  # signs, beyond which a lack is an error where nothing can tell th
 _MANY = 640  # samples alive at once, of which each may have 100 kB
 _FEW_PARTS = 2  # whose buffers of 9.6 MB a channel fit 64 MiB, which have room for 6
 # Scripts of images that fit into 64 MiB, and of texts.
-_SMALL = re.compile(r"mnist|cifar|dataloader_num_workers|run_(?:glue|clm|mlm|squad|ner)\b|tokeniz", re.IGNORECASE)
+_SMALL = re.compile(
+    r"mnist|cifar|dataloader_num_workers|run_(?:glue|clm|mlm|squad|ner)\b|tokeniz|(?<![a-z])(?:gpt|bert|lm|text|tabular|csv|seq)"
+    r"|(?<![a-z])(?:img|image)[-_]?size[= ](?:\d\d|1[0-2]\d)\b|sharing[-_]strategy|--help",
+    re.IGNORECASE,
+)
 _SERVED = frozenset({"its ports", "its probes", "its health check"})  # signs that more than a shell is in an image
 _NEAR = 40  # lines behind a docker line in which commands are typed into its shell
 _SHARDS = re.compile(r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|--num-shard)[= ](\d{1,3})\b")
@@ -74,7 +78,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     script = container.purpose.script or NearScript(trains=False, serves=False, workers=None)
     shown = script.workers if workers is None else workers
     count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
-    by_torch = Severity.ERROR if torch else Severity.WARNING
+    by_torch = Severity.ERROR if torch and shown != 0 else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.
     launched = script.ranks or any(program(each).launched for each in container.argvs)
     among_ranks = gpus and count != 1 and ranks > 1 and not _without_nccl_shm(container)
@@ -85,7 +89,7 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
     if object_of(container) in beside.sized_objects and gpus:
         return by_torch, "training with GPUs, and another pod of the same object has a size"
     if beside.sized_at_build:
-        return by_torch, "a training command, and a size is given to `docker build` alone"
+        return Severity.WARNING, "a training command, and a size is given to `docker build` alone"
     if among_ranks:
         # With P2P, or memory that NCCL takes from the driver, its buffers lie elsewhere.
         return Severity.WARNING, f"{ranks} ranks on GPUs, and NCCL puts its buffers there"
@@ -110,7 +114,7 @@ def _of_lone(container: SourceContainer, what: str, *, told: bool) -> tuple[Seve
     small = any(_SMALL.search(program(each).script) for each in container.argvs)
     # What a mount or a shell brings may be any program.
     other = container.workload.mounts or container.argv not in container.argvs
-    if certain and is_torch_base(container) and not here and not small and not other:
+    if certain and is_torch_itself(container) and not here and not small and not other:
         return Severity.ERROR, what
     return Severity.INFO, f"{what}, if its DataLoaders have workers"
 
@@ -135,7 +139,7 @@ def _of_workers(
     many = script.samples is not None and script.samples >= _MANY
     if script.bulky is False or (read and not workers and not script.bulky and not many):
         return Severity.INFO, f"{found}, if their batches are large"
-    unread = not read and not own and is_torch_base(container) and not _SMALL.search(" ".join(container.argv))
+    unread = not read and not own and is_torch_itself(container) and not _SMALL.search(" ".join(container.argv))
     return Severity.ERROR if unread and (workers or 0) > 1 else Severity.WARNING, found
 
 

@@ -95,7 +95,7 @@ def interpolation_refused(file: SourceText) -> Iterator[Problem]:
                 f"write ${match[0]}",
                 "Compose reads every ${ as the start of a variable's name, and $$ as one $",
                 span=node.span,
-                severity=Severity.INFO if match[0].startswith("${<") else None,  # for people to fill in
+                severity=Severity.INFO if match[0].startswith(("${<", "${{")) else None,  # for others to fill in
             )
 
 
@@ -202,7 +202,7 @@ def _objects(root: Node) -> tuple[Node, ...]:
 
 
 def _too_long(what: str, name: Node | None, longest: int, place: str) -> Iterator[Problem]:
-    if isinstance(name, Scalar) and len(name.text) > longest and "{{" not in name.text:
+    if isinstance(name, Scalar) and len(name.text) > longest and re.fullmatch(r"[a-z0-9.-]+", name.text):
         yield Problem(
             f"{what} has {len(name.text)} characters, and {longest} are allowed",
             f"choose a name of at most {longest} characters",

@@ -10,7 +10,7 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Known
 from trainlaunch.job.spec import is_floating
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.base.text_rule import container_rule, text_rule
+from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
 from trainlaunch.rules.plan.target_effects import TAG_FLOATS
 from trainlaunch.rules.sources.container_facts import has_gpu, is_privileged
 from trainlaunch.rules.sources.programs import program, work_of
@@ -32,6 +32,10 @@ _LENGTH = r"--?(?:(?:max|num|total|n|train|training)[-_])*(?:steps|iters|iterati
 _ENDLESS = re.compile(rf"{_LENGTH}=(?:0|-1|inf)")
 _ENDS = re.compile(rf"{_LENGTH}=[1-9].*")  # it trains so long, whatever another one leaves open: --max_steps -1
 _USER_NAMES = frozenset({"LOGNAME", "USER", "LNAME", "USERNAME"})
+# What makes a terminal, asks whether there is one, or has Podman called docker.
+_MAKES_TERMINAL = re.compile(
+    r"\bscript -[a-z]*[qec]|\bssh -t|\bunbuffer\b|\bfaketty\b|podman-docker|docker=podman|-t [012] |\btty -s"
+)
 _ADDS_USER = re.compile(r"\b(?:useradd|adduser)\b|/etc/passwd")
 
 
@@ -73,18 +77,24 @@ def privileged(container: SourceContainer) -> Iterator[Problem]:
         )
 
 
-@container_rule("TL333", Severity.ERROR, kinds=(GITHUB, GITLAB))
-def terminal_in_ci(container: SourceContainer) -> Iterator[Problem]:
+@text_rule("TL333", Severity.ERROR, GITHUB, GITLAB)
+def terminal_in_ci(file: SourceText) -> Iterator[Problem]:
     """A docker run of a CI job has a terminal and stdin; detached ones need none."""
-    rest = container.workload.rest
-    if not str(rest.get("command", "")).endswith(" run"):
-        return  # `docker create`, which is how a job's own container comes to be, asks nobody for a terminal
-    if rest.get("--tty") is True and rest.get("--interactive") is True and rest.get("--detach") is not True:
-        yield Problem(
-            "-it asks for a terminal, and a CI job has none",
-            "delete -t",
-            "docker stops with `the input device is not a TTY`, exit 1, before anything starts",
-        )
+    for container in file.containers:
+        rest = container.workload.rest
+        if container.podman or not str(rest.get("command", "")).endswith(" run"):
+            continue  # Podman only warns, and `docker create` asks nobody: so a job's own container comes to be
+        if rest.get("--tty") is True and rest.get("--interactive") is True and rest.get("--detach") is not True:
+            yield from at_container(container, iter([_without_terminal(file.text)]))
+
+
+def _without_terminal(text: str) -> Problem:
+    return Problem(
+        "-it asks for a terminal, and a CI job has none",
+        "delete -t",
+        "docker stops with `the input device is not a TTY`, exit 1, before anything starts",
+        severity=Severity.INFO if _MAKES_TERMINAL.search(text) else None,
+    )
 
 
 @container_rule("TL370", Severity.INFO, group=PRACTICE, kinds=(SHELL,))

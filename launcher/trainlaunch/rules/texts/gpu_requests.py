@@ -195,7 +195,9 @@ def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
         if is_gpu_resource(name) and isinstance(node, Scalar) and _PART.fullmatch(node.text):
             yield Problem(f"{name} is {node.raw}, and GPUs are whole", f"write {name}: 1", _REFUSED, span=node.span)
     for name, node in requests.items():
-        if not is_gpu_resource(name) or not isinstance(node, Scalar) or "{{" in node.text or is_fragment(container):
+        if not is_gpu_resource(name) or not isinstance(node, Scalar) or is_fragment(container):
+            continue
+        if not node.text.strip()[:1].isdigit():  # what a template or a shell fills in
             continue
         limit = limits.get(name)
         if limit is None:
@@ -205,7 +207,7 @@ def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
                 _REFUSED,
                 span=node.span,
             )
-        elif isinstance(limit, Scalar) and "{{" not in limit.text and limit.text.strip() != node.text.strip():
+        elif isinstance(limit, Scalar) and limit.text.strip().isdigit() and limit.text.strip() != node.text.strip():
             yield Problem(
                 f"{name} is {node.text} in requests and {limit.text} in limits",
                 f"write {limit.text} in both",
@@ -218,7 +220,8 @@ def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
 def gpus_list_unquoted(file: SourceText) -> Iterator[Problem]:
     """The list of --gpus is not one CSV field."""
     plain = file.kind not in {DEVCONTAINER, GITHUB}  # there the value stands inside another string
-    for workload in (each.workload for each in file.containers if each.workload.format == "docker_run"):
+    lines = (each for each in file.containers if each.workload.format == "docker_run" and not each.podman)
+    for workload in (each.workload for each in lines):
         gpus = workload.gpus
         text = gpus.text if isinstance(gpus, (Known, Unknown)) else ""
         devices, indexes = _DEVICES.fullmatch(text), _INDEXES.fullmatch(text)

@@ -9,6 +9,7 @@ from trainlaunch.formats.quantities import engine_bytes
 from trainlaunch.formats.workload import Known, Workload
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
+from trainlaunch.rules.sources.container_facts import is_fragment
 from trainlaunch.rules.sources.source_text import COMPOSE, SourceContainer, at
 
 _LIMIT = "deploy.resources.limits.memory"
@@ -21,7 +22,7 @@ def memory_limits_refused(container: SourceContainer) -> Iterator[Problem]:
     """What a container may swap or has reserved doesn't go with its memory limit."""
     workload = container.workload
     other = str(workload.rest.get("command", "")).startswith("nerdctl")  # whose checks are others
-    if other or container.podman or workload.format not in {COMPOSE, "docker_run"}:
+    if other or container.podman or is_fragment(container) or workload.format not in {COMPOSE, "docker_run"}:
         return
     memory, compose = workload.memory, workload.format == COMPOSE
     by_deploy = at(container.own, "mem_limit") is None and at(container.own, *_LIMIT.split(".")) is not None
@@ -34,6 +35,7 @@ def memory_limits_refused(container: SourceContainer) -> Iterator[Problem]:
             f"add {limit}, or leave {swap[0]} out",
             "it is memory and swap together, of which the limit of memory is a part",
             span=span,
+            severity=Severity.WARNING,  # a kernel that doesn't count swap takes any
         )
     if swap and isinstance(memory, Known) and 0 < swap[2] < memory.value:
         yield Problem(
@@ -41,6 +43,7 @@ def memory_limits_refused(container: SourceContainer) -> Iterator[Problem]:
             f"write {swap[0]} {memory.text} for no swap, or leave it out",
             "it is memory and swap together, and may not be less than memory alone",
             span=span,
+            severity=Severity.WARNING,
         )
     if reserved and isinstance(memory, Known) and 0 < memory.value < reserved[2]:
         yield Problem(
@@ -48,6 +51,7 @@ def memory_limits_refused(container: SourceContainer) -> Iterator[Problem]:
             f"write at most {memory.text}",
             "what is reserved is a part of what the container may have",
             span=span,
+            severity=Severity.WARNING if "deploy" in reserved[0] else None,  # Swarm's own business
         )
 
 

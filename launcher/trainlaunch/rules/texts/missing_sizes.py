@@ -13,6 +13,7 @@ from trainlaunch.rules.base.text_rule import container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import (
     is_fragment,
     lacks_shm,
+    may_mount,
     size_text,
     suggested_shm,
 )
@@ -73,11 +74,19 @@ def shm_size_missing(file: SourceText) -> Iterator[Problem]:
         severity, reason = need(container, beside)
         if file.is_document and (container.indirect or reason == IDLE_IMAGE):
             severity = Severity.INFO if severity is not None else None
-        elif container.indirect and severity is Severity.ERROR:  # what lies there now may not be what runs
-            severity = Severity.WARNING
+        elif severity is Severity.ERROR and (container.indirect or _may_be_sized(file, container)):
+            severity = Severity.WARNING  # what lies there now may not be what runs
         if severity is not None:
             group = PRACTICE if reason == LONE_GPU else ""
             yield _missing(file, container, reason)._replace(severity=severity, group=group)
+
+
+def _may_be_sized(file: SourceText, container: SourceContainer) -> bool:
+    """Return whether something else may size /dev/shm: a mount that only a run knows, the daemon, or the command."""
+    unknown = any(isinstance(each.target, Unknown) for each in container.workload.mounts)
+    told = "default-shm-size" in file.text or "--volumes-from" in container.workload.rest
+    bound = "/dev/shm:/dev/shm" in file.text
+    return unknown or told or bound or (may_mount(container.workload) and "/dev/shm" in " ".join(container.argv))
 
 
 def _training_lines(file: SourceText) -> Iterator[tuple[int, bool]]:
@@ -238,7 +247,7 @@ def shm_set_in_image(file: SourceText) -> Iterator[Problem]:
                 "delete it, and start the container with --shm-size, shm_size or a Memory emptyDir",
                 "/dev/shm belongs to the container, which the image can't size",
                 span=file.source.span(each.start, each.end),
-                severity=_of_image(file),
+                severity=_of_image(file) if each.name == "RUN" and "fstab" not in each.value else Severity.INFO,
             )
 
 
@@ -272,5 +281,4 @@ def shm_size_in_environment(container: SourceContainer) -> Iterator[Problem]:
                 f"set the size for the container: {size}",
                 "engines read flags and keys, no variables",
                 span=value.span,
-                severity=Severity.ERROR if certainly_trains(container) else None,
             )

@@ -23,6 +23,7 @@ from trainlaunch.rules.sources.source_text import (
     below,
     field,
     is_fargate,
+    items_in,
     text_at,
 )
 from trainlaunch.rules.sources.training_commands import commands_in, program_of, stated_workers
@@ -32,6 +33,7 @@ from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence
 _TWO = 2
 _PORT = re.compile(r"--(?:master[-_]port|rdzv[-_]endpoint|standalone|nnodes|rdzv[-_]conf)\b")
 _SWARMS = ("placement", "update_config", "rollback_config", "endpoint_mode")
+_MISSED = re.compile(r"--(?:shm-size|gpus|ipc|device|runtime|ulimit)\b")  # of runArgs, without which training fails
 _HOSTED = re.compile(r"(?:ubuntu|windows|macos)-|self-hosted$|.*\$\{\{")
 
 
@@ -53,15 +55,16 @@ def run_args_unused(file: SourceText) -> Iterator[Problem]:
     """RunArgs stand beside dockerComposeFile."""
     root = file.nodes[0] if file.nodes else None
     arguments = at(root, "runArgs")
-    if not isinstance(root, Mapping) or at(root, "dockerComposeFile") is None:
-        return
-    if isinstance(arguments, Sequence) and arguments.items:
+    named = text_at(root, "dockerComposeFile") not in {None, "null"} or items_in(at(root, "dockerComposeFile"))
+    if isinstance(root, Mapping) and named and isinstance(arguments, Sequence) and arguments.items:
+        missed = any(_MISSED.match(each.text) for each in arguments.items if isinstance(each, Scalar))
         yield Problem(
             "runArgs is not used with dockerComposeFile",
             "set them in the Compose file: shm_size: 8gb, and GPUs under deploy.resources.reservations.devices",
             "the container is made by `docker compose up`, which takes no arguments of docker run",
             "runArgs",
             root.keys["runArgs"].span,
+            None if missed else Severity.INFO,
         )
 
 
@@ -131,7 +134,7 @@ def _of_stack(container: SourceContainer) -> Iterator[Problem]:
 def size_on_fargate(container: SourceContainer) -> Iterator[Problem]:
     """A container of Fargate sets a size."""
     size = field(container.own, "linuxParameters", "sharedMemorySize")
-    if size is not None and is_fargate(container.pod):
+    if isinstance(size, Scalar) and size.text.isdecimal() and is_fargate(container.pod):
         yield Problem(
             f"sharedMemorySize {size.raw} is set for Fargate, which does not take it",
             "run it with the launch type EC2, or delete the size and use no DataLoader workers",

@@ -35,6 +35,9 @@ _OPENS = frozenset({"open", "io.open", "h5py.File", "lmdb.open", "tarfile.open",
 # Of which each process moves one offset, by seek and read; readers of HDF5 and LMDB read at places of their own.
 _PAIR = 2  # a signal and its handler
 _SHARED = frozenset({"open", "io.open", "tarfile.open", "zipfile.ZipFile"})
+_MOVES = frozenset({"seek", "extractfile", "open"})  # beside those that read
+# What keeps processes apart, opens anew in each, or expects the failure.
+_ELSEWHERE = re.compile(r"worker_init_fn|Lock\(|getpid|__setstate__|pread|mmap|\.close\(|\braises\(")
 _COUNTS = frozenset({"os.cpu_count", "cpu_count", "multiprocessing.cpu_count", "mp.cpu_count", "psutil.cpu_count"})
 
 
@@ -49,10 +52,14 @@ def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
         read = [each for each in _walk(method(owner, "__getitem__")) if isinstance(each, ast.Attribute)]
         stored = {name_of(each) for each in read if isinstance(each.ctx, ast.Store)}
         shared = {name_of(each) for each in read} - stored
+        moved = {name_of(each.value) for each in read if each.attr.startswith("read") or each.attr in _MOVES}
         for name, value in _opened(method(owner, "__init__")):
             if name in shared:
                 certain = (
-                    name_of(value.func) in _SHARED and is_used(file, owner.name) and "worker_init_fn" not in file.text
+                    name_of(value.func) in _SHARED
+                    and is_used(file, owner.name)
+                    and name in moved
+                    and not _ELSEWHERE.search(file.text)
                 )
                 yield Problem(
                     f"{name} is opened in __init__ and read in __getitem__, so all workers share one handle",
@@ -85,14 +92,23 @@ def cuda_in_worker(file: SourceText) -> Iterator[Problem]:
     for owner in datasets(file.tree) if has_workers(file.tree) else ():
         for node in _walk(method(owner, "__getitem__")):
             if isinstance(node, ast.Call) and _moves(node):
-                spawned = re.search(r"spawn|forkserver|is_available\(\)", file.text) is not None
+                spawned = (
+                    re.search(r"spawn|forkserver|is_available\(\)|get_worker_info|\braises\(", file.text) is not None
+                )
+                certain = is_used(file, owner.name) and not _is_conditional(method(owner, "__getitem__"), node)
                 yield Problem(
                     "__getitem__ uses CUDA, and it runs in the workers of the loader",
                     CUDA_FIX,
                     CUDA_WHY,
                     span=span_of(file, node),
-                    severity=Severity.INFO if spawned else None if is_used(file, owner.name) else Severity.WARNING,
+                    severity=Severity.INFO if spawned else None if certain else Severity.WARNING,
                 )
+
+
+def _is_conditional(function: ast.FunctionDef | None, node: ast.AST) -> bool:
+    """Return whether a test decides whether a function gets to a node."""
+    tests = (each for each in _walk(function) if isinstance(each, (ast.If, ast.IfExp, ast.Try)))
+    return any(node in ast.walk(each) for each in tests)
 
 
 def _moves(call: ast.Call) -> bool:
@@ -116,8 +132,15 @@ def seed_without_worker(file: SourceText) -> Iterator[Problem]:
                 "write initial_seed() % 2**32",
                 "the seeds of workers differ in their low bits alone, which the division drops",
                 span=span_of(file, node),
-                severity=None if "worker" in file.text else Severity.INFO,
+                severity=None if _seeds_worker(file.tree, node) else Severity.INFO,
             )
+
+
+def _seeds_worker(tree: ast.AST | None, seed: ast.expr) -> bool:
+    """Return whether a number is all that a function of workers seeds with."""
+    functions = (each for each in _walk(tree) if isinstance(each, ast.FunctionDef) and "worker" in each.name)
+    calls = (each for function in functions for each in _walk(function) if isinstance(each, ast.Call))
+    return any(each.args == [seed] and name_of(each.func).endswith("seed") for each in calls)
 
 
 def _is_32_bits(node: ast.expr) -> bool:
@@ -148,7 +171,7 @@ def lambda_to_spawned_worker(file: SourceText) -> Iterator[Problem]:
 def spawn_without_main_guard(file: SourceText) -> Iterator[Problem]:
     """The module itself runs through a loader whose workers import it."""
     tree = file.tree
-    if tree is None or is_guarded(tree):
+    if tree is None or is_guarded(tree) or "current_process" in file.text:
         return
     for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

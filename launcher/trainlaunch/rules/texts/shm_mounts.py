@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.quantities import is_shm
-from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, SIZE, UNSIZED, Known
+from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, SIZE, UNSIZED, Known, stated
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, pod_rule, text_rule
-from trainlaunch.rules.sources.container_facts import command_span, may_mount, size_text, suggested_shm
+from trainlaunch.rules.sources.container_facts import KINDS_OF_PODS, command_span, may_mount, size_text, suggested_shm
 from trainlaunch.rules.sources.programs import OTHER, SERVING, Argv, program
 from trainlaunch.rules.sources.purpose import by_purpose, trains
 from trainlaunch.rules.sources.source_text import (
@@ -31,10 +31,6 @@ from trainlaunch.yamltree.tolerant import Mapping, Sequence
 _NEARLY = re.compile(r"(?:/dev)?/(?:shm(?:em)?|smh|shmm|sshm|shared_?mem(?:ory)?)|/dev/hsm|/run/shm|/var/shm|/dev")
 _NAMED = re.compile(r"(?:^|[-_.])d?shm(?:em)?(?:$|[-_.])|shared-?mem")
 _CLAIMING = frozenset({"Pod", "StatefulSet", "Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate"})
-_OF_PODS = frozenset({
-    *("Pod", "Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "PyTorchJob", "TFJob", "MPIJob"),
-    *("JobSet", "RayJob", "RayCluster", "TrainingRuntime", "ClusterTrainingRuntime"),
-})  # fmt: skip
 _OF_ANY_HOST = 2 * GIB  # half of the memory of a machine with 4 GiB
 _INJECTED = "gke-gcsfuse-"  # mounted by a sidecar that GKE adds
 _IPC_WORDS = {COMPOSE: ("ipc", "shm_size"), ECS: ("ipcMode", "sharedMemorySize")}
@@ -46,7 +42,7 @@ def _at_shm(container: SourceContainer, *, read_only: bool = False) -> list[Know
     return [each.target for each in mounts if isinstance(each.target, Known) and is_shm(each.target.value)]
 
 
-@container_rule("TL309", Severity.ERROR)
+@container_rule("TL309", Severity.WARNING)
 def shm_on_disk(container: SourceContainer) -> Iterator[Problem]:
     """A disk is mounted at /dev/shm."""
     if container.workload.shm.kind == DISK:
@@ -56,7 +52,7 @@ def shm_on_disk(container: SourceContainer) -> Iterator[Problem]:
             "use emptyDir: {medium: Memory, sizeLimit: …}" if pod else "delete the mount and set shm_size",
             "batches that workers pass on are then written to the disk",
             span=container.workload.shm.span,
-            severity=by_purpose(container),
+            severity=Severity.INFO if by_purpose(container) is Severity.INFO else None,
         )
 
 
@@ -79,6 +75,7 @@ def shm_volume_unmounted(file: SourceText) -> Iterator[Problem]:
         for volume in items_in(at(pod, "volumes")):
             name = text_at(volume, "name")
             in_memory = text_at(volume, "emptyDir", "medium") == "Memory"
+            for_shm = name is not None and _NAMED.search(name) is not None
             if name and in_memory and name not in mounted and not name.startswith(_INJECTED):
                 yield Problem(
                     f"the volume {name} lies in memory, and no container mounts it",
@@ -86,7 +83,7 @@ def shm_volume_unmounted(file: SourceText) -> Iterator[Problem]:
                     "a volume without a mount does nothing; /dev/shm keeps 64 MiB",
                     main.workload.place,
                     (at(volume, "name") or volume).span,
-                    severity=next((by_purpose(each) for each in containers if trains(each)), Severity.INFO),
+                    severity=next((by_purpose(each) for each in containers if for_shm and trains(each)), Severity.INFO),
                 )
 
 
@@ -95,7 +92,7 @@ def mounts_outside_container(container: SourceContainer) -> Iterator[Problem]:
     """A pod has volumeMounts of its own."""
     pod = container.pod
     key = pod.keys.get("volumeMounts") if pod is not None and pod is not container.own else None
-    if key is not None and isinstance(at(pod, "volumeMounts"), Sequence) and container.object_kind in _OF_PODS:
+    if key is not None and isinstance(at(pod, "volumeMounts"), Sequence) and container.object_kind in KINDS_OF_PODS:
         yield Problem(
             "volumeMounts is not a field of a pod's spec, so nothing is mounted",
             "move it into the container that trains, as containers[0].volumeMounts",
@@ -152,12 +149,16 @@ def shm_read_only(container: SourceContainer) -> Iterator[Problem]:
 def shm_mounted_twice(container: SourceContainer) -> Iterator[Problem]:
     """More than one mount stands at /dev/shm."""
     targets = _at_shm(container)
+    # Docker takes the same volume twice, and of two tmpfs the last; Kubernetes takes two spellings of one place.
+    volumes = {each.source for each in container.workload.mounts if each.target in targets and each.type != "tmpfs"}
+    refused = len(volumes) > 1 and (container.workload.format != KUBERNETES or len({*map(stated, targets)}) == 1)
     if len(targets) > 1:
         yield Problem(
             f"{len(targets)} mounts stand at /dev/shm",
             "delete all but one",
             "Kubernetes and docker refuse two mounts at one place, or show the last alone",
             span=targets[-1].span,
+            severity=None if refused else Severity.WARNING,
         )
 
 
@@ -206,7 +207,9 @@ def remount_in_container(container: SourceContainer) -> Iterator[Problem]:
             f"set the size for the container: {size}",
             "mount needs SYS_ADMIN, and stops with `permission denied`, exit 32",
             span=command_span(container.workload),
-            severity=by_purpose(container),
+            severity=min(by_purpose(container), Severity.WARNING, key=(Severity.INFO, Severity.WARNING).index)
+            if container.workload.shm.kind != ABSENT or "unclear" in container.workload.rest
+            else by_purpose(container),
         )
 
 

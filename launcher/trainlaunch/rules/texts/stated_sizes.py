@@ -12,8 +12,8 @@ from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.memory_and_files import CHARGED
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
-from trainlaunch.rules.sources.container_facts import has_gpu, is_fragment, size_text, suggested_shm
-from trainlaunch.rules.sources.purpose import certainly_trains, ranks_of, trains, workers_of
+from trainlaunch.rules.sources.container_facts import KINDS_OF_PODS, has_gpu, is_fragment, size_text, suggested_shm
+from trainlaunch.rules.sources.purpose import certainly_trains, is_of_others, ranks_of, trains, workers_of
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer
 from trainlaunch.rules.sources.training_commands import stated_prefetch
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
@@ -49,7 +49,14 @@ def size_without_unit(container: SourceContainer) -> Iterator[Problem]:
                 f"write {number}{unit}",
                 "a number without a unit counts bytes",
                 span=value.span,
+                severity=_of_reader(container),
             )
+
+
+def _of_reader(container: SourceContainer) -> Severity | None:
+    """Return how grave a size is that its reader takes otherwise: who reads an object of unknown kind nobody knows."""
+    unknown = container.workload.format == KUBERNETES and container.object_kind not in KINDS_OF_PODS
+    return Severity.WARNING if unknown or container.podman else None
 
 
 @container_rule("TL303", Severity.ERROR, KUBERNETES)
@@ -84,6 +91,7 @@ def size_not_read(container: SourceContainer) -> Iterator[Problem]:
                 _size_of(value.text, workload.format),
                 "the reader of this file knows other units, and stops with an error",
                 span=value.span,
+                severity=_of_reader(container),
             )
             continue
         size = match[2] + match[3].lower() + ("b" if workload.format == COMPOSE else "")
@@ -92,6 +100,7 @@ def size_not_read(container: SourceContainer) -> Iterator[Problem]:
             f"write {size}",
             "Ki, Mi and Gi are Kubernetes' suffixes; docker and Compose read k, m and g, in the same powers of two",
             span=value.span,
+            severity=_of_reader(container),  # old versions of Podman take them
             edits=(Edit(value.span, f"{match[1]}{size}{match[1]}"),),
         )
 
@@ -168,8 +177,16 @@ def shm_size_over_memory(container: SourceContainer) -> Iterator[Problem]:
             CHARGED,
             span=size.span,
             # One that equals the limit is what a kubelet takes where none is set.
-            severity=None if certainly_trains(container) and size.value > limit.value else Severity.INFO,
+            severity=_over(container) if size.value > limit.value else Severity.INFO,
         )
+
+
+def _over(container: SourceContainer) -> Severity | None:
+    """Return how grave a /dev/shm above the limit is: who fills it is killed, but where there is swap."""
+    if not certainly_trains(container):
+        return Severity.INFO
+    swaps = not {"--memory-swap", "service.memswap_limit"}.isdisjoint(container.workload.rest)
+    return Severity.WARNING if is_of_others(container) or workers_of(container) == 0 or swaps else None
 
 
 @container_rule("TL204", Severity.WARNING)
