@@ -363,6 +363,12 @@ def test_a_list_of_words_gets_variables_by_env() -> None:
     assert found.diagnostic.fix.startswith('write CMD ["env", "A=1", "python", "train.py"]')
 
 
+@pytest.mark.parametrize("command", ["CMD ", "ENTRYPOINT ", "CMD " + "[" * 5000])
+def test_an_empty_command_of_a_dockerfile_says_nothing(command: str) -> None:
+    """Nor does one that no reader of JSON follows."""
+    assert linted(f"FROM x\n{command}\n", "dockerfile", DEFECTS).findings == ()
+
+
 def test_a_cause_is_told_and_not_what_follows_from_it() -> None:
     """One mistake is one finding."""
     assert codes(pod(f"command: [torchrun, train.py]\n{GPU}", SIZED), "kubernetes") == ["TL310"]

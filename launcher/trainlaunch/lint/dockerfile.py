@@ -71,7 +71,7 @@ def _instruction(text: str, name: str, start: int, begin: int, stop: int, value:
         return Instruction(name, clean, start, end)
     try:
         argv = json.loads(clean) if clean.lstrip().startswith("[") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         argv = None
     if isinstance(argv, list) and all(isinstance(each, str) for each in argv):
         words = tuple(SourceWord(each, begin, stop, True) for each in argv)

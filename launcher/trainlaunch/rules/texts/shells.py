@@ -48,7 +48,7 @@ def shell_hides_signals(file: SourceText) -> Iterator[Problem]:
     """A shell stands in front of a training command and can't pass a signal on."""
     last = {each.name: each for each in file.instructions if each.name in {"CMD", "ENTRYPOINT", "FROM"}}
     for each in (last.get("CMD"), last.get("ENTRYPOINT")):
-        if each is not None and not each.exec_form and not (each.name == "CMD" and "ENTRYPOINT" in last):
+        if each is not None and each.words and not each.exec_form and not (each.name == "CMD" and "ENTRYPOINT" in last):
             yield from _shell_form(file, each)
     for container in file.containers:
         yield from at_container(container, _waiting(file, container))
