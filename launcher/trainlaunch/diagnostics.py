@@ -20,6 +20,11 @@ class Severity(enum.Enum):
     INFO = "info"
 
 
+def at_most(severity: Severity, most: Severity) -> Severity:
+    """Return a severity, or `most` where it is graver."""
+    return min(severity, most, key=(Severity.INFO, Severity.WARNING, Severity.ERROR).index)
+
+
 class Span(NamedTuple):
     """A place in a file; lines and columns are 1-based, columns count characters, the end is exclusive."""
 

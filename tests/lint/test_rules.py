@@ -280,7 +280,7 @@ def test_every_rule_has_near_misses() -> None:
         (RUN + "--gpus all t:1 torchrun --nproc_per_node 4 train.py", "warning"),
         (RUN + "--gpus all t:1 python train.py", "info"),
         (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py", "info"),
-        (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py --epochs 3", "error"),
+        (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python train.py --epochs 3", "info"),
         (
             RUN + "--gpus all -v a:/a pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime python /a/train.py --epochs 3",
             "info",
@@ -334,6 +334,7 @@ SHARED = (
             "kind: Thing\nspec: {containers: [{name: t, image: x, resources: {limits: {memory: 16GB}}}]}",
             "warning",
         ),
+        ("shell", RUN + "--shm-size=1g t:1 sh -c 'mount /dev/shm && torchrun --nproc_per_node=2 a.py'", "warning"),
         ("training-script", SHARED % ("lock = Lock()", "self.f.read()"), "warning"),
         ("training-script", SHARED % ("", "self.f.fileno()"), "warning"),
         ("training-script", SHARED % ("", "x.cuda() if i else x"), "warning"),

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.diagnostics import Diagnostic, Severity, Span
+from trainlaunch.diagnostics import Diagnostic, Severity, Span, at_most
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.lint.allowed import allowed
 from trainlaunch.lint.container_processes import with_processes
@@ -52,7 +52,6 @@ MAX_CHARACTERS = 300_000  # of a text that is judged: what is longer was written
 _MAX_ROUNDS = 8
 
 VERSION = 1
-_GRAVE = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 _OF_PATCHES = frozenset({"TL201", "TL301", "TL310"})  # what an overlay of kustomize may well set
 
 
@@ -100,7 +99,7 @@ def lint_text(
 def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> Iterator[TextFinding]:
     """Yield what is to be said of a file, each as severe as the policy makes it."""
     found = findings_of(with_processes(file), groups)
-    found = tuple(_with_severity(each, min(each.severity, _most(file, each), key=_GRAVE.index)) for each in found)
+    found = tuple(_with_severity(each, at_most(each.severity, _most(file, each))) for each in found)
     if policy is None:
         yield from found
         return

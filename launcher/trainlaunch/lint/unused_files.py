@@ -12,6 +12,7 @@ _WORKFLOWS = (".github", "workflows")
 _ON_PURPOSE = frozenset(
     {"templates", "template", "testdata", "fixtures", "invalid", "broken", "tests", "test", "cookiecutter"}
 )
+KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 _VENDORED = frozenset(
     {"vendor", "vendored", "third_party", "third-party", "thirdparty", "node_modules", "site-packages"}
 )
@@ -45,9 +46,9 @@ def _folders(name: str) -> tuple[str, ...]:
 
 
 def is_patched(name: str) -> bool:
-    """Return whether a manifest is a kustomization's, whose overlays may set what it lacks."""
+    """Return whether a manifest lies beside a kustomization, whose overlays may set what it lacks."""
     folder = Path(os.path.abspath(name)).parent  # noqa: PTH100 - a link stays one
-    return name != "-" and any((folder / each).exists() for each in ("kustomization.yaml", "kustomization.yml"))
+    return name != "-" and any((folder / each).exists() for each in KUSTOMIZATIONS)
 
 
 def is_foreign_workflow(name: str) -> bool:

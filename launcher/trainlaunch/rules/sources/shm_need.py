@@ -108,7 +108,9 @@ def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity |
 
 def _of_lone(container: SourceContainer, what: str, *, told: bool) -> tuple[Severity, str]:
     """Return the same of one process with a GPU, of which nothing tells the workers; `told`: PyTorch's training is."""
-    certain = told and container.purpose.script is None and len(container.purpose.signs) > _CERTAIN
+    certain = (
+        told and container.object_kind and container.purpose.script is None and len(container.purpose.signs) > _CERTAIN
+    )
     # Of an image that is built here, and of a module, the program is here too, and may well have no workers.
     here = container.built is not None or any("-m" in each for each in container.argvs)
     small = any(_SMALL.search(program(each).script) for each in container.argvs)
@@ -139,7 +141,8 @@ def _of_workers(
     many = script.samples is not None and script.samples >= _MANY
     if script.bulky is False or (read and not workers and not script.bulky and not many):
         return Severity.INFO, f"{found}, if their batches are large"
-    unread = not read and not own and is_torch_itself(container) and not _SMALL.search(" ".join(container.argv))
+    words = " ".join(each for each in container.argv if "/" not in each or each.endswith(".py"))  # not paths of data
+    unread = not read and not own and is_torch_itself(container) and not _SMALL.search(words)
     return Severity.ERROR if unread and (workers or 0) > 1 else Severity.WARNING, found
 
 

@@ -34,7 +34,8 @@ _ENDS = re.compile(rf"{_LENGTH}=[1-9].*")  # it trains so long, whatever another
 _USER_NAMES = frozenset({"LOGNAME", "USER", "LNAME", "USERNAME"})
 # What makes a terminal, asks whether there is one, or has Podman called docker.
 _MAKES_TERMINAL = re.compile(
-    r"\bscript -[a-z]*[qec]|\bssh -t|\bunbuffer\b|\bfaketty\b|podman-docker|docker=podman|-t [012] |\btty -s"
+    r"\bscript -[a-z]*[qec]|\bssh -t|\bunbuffer\b|\bfaketty\b|podman-docker|docker=podman"
+    r"|(?:\[\[? |\btest )-t [012]\b|\btty -s"
 )
 _ADDS_USER = re.compile(r"\b(?:useradd|adduser)\b|/etc/passwd")
 

@@ -21,7 +21,6 @@ from trainlaunch.rules.sources.source_text import SourceContainer, SourceText, S
 _BETWEEN = re.compile(r"[ \t]*(?:(?:#[^\n]*)?\r?\n|\\\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)+)[ \t]*")
 _TAGGED = re.compile(r"[a-z0-9][\w.-]*(?:/[\w.-]+)*:[\w.-]+")
 _NEEDS = re.compile(r"--(?:gpus|shm-size|ipc|runtime)\b")
-_IN_ARRAY = re.compile(r"\w\+?=\([^()]*\Z")
 _OWN = re.compile(r"--(?:shm-size|ipc|gpus)[= ](?:all|host|\d+[bkmgBKMG])(?!\S)")  # which few programs have
 
 
@@ -108,7 +107,7 @@ def _line_ends(file: SourceText, line: _Line) -> Problem | None:
     last, first = line.words[-1], line.following[0] if line.following else None
     between = file.text[last.end : first.start] if first is not None else ""
     goes_on = first is not None and (flag_name(first.text)[0] in FLAGS or _TAGGED.fullmatch(first.text))
-    if not goes_on or not _BETWEEN.fullmatch(between) or _IN_ARRAY.search(file.text[: line.words[0].start]):
+    if not goes_on or not _BETWEEN.fullmatch(between) or _is_in_array(file.text, last.start):
         return None
     span = file.source.span(last.end, last.end)
     return Problem(
@@ -116,8 +115,18 @@ def _line_ends(file: SourceText, line: _Line) -> Problem | None:
         "end each line with a backslash and nothing behind it, with no comments between",
         "docker finds no image, and the shell takes what follows for another command",
         span=file.source.span(last.start, last.end),
-        edits=() if "#" in between or "\\" in between else (Edit(span, " \\"),),
+        edits=() if "#" in between or "\\" in between or _lacks_value(last.text) else (Edit(span, " \\"),),
     )
+
+
+def _is_in_array(text: str, at: int) -> bool:
+    opened = text.rfind("(", 0, at)
+    return opened > text.rfind(")", 0, at) and text.startswith("=", opened - 1)
+
+
+def _lacks_value(word: str) -> bool:
+    name, value = flag_name(word)
+    return value is None and name in FLAGS and name not in SWITCHES
 
 
 def _options_behind(line: _Line) -> Problem | None:
@@ -127,8 +136,7 @@ def _options_behind(line: _Line) -> Problem | None:
         return None
     at = 0
     while at < len(argv) and argv[at].startswith("-"):
-        name, value = flag_name(argv[at])
-        at += 2 if value is None and name in FLAGS and name not in SWITCHES else 1
+        at += 2 if _lacks_value(argv[at]) else 1
     alone = is_torch_image(line.container) or built is not None  # whose ENTRYPOINT only starts what it gets, or none
     if not is_command(argv[at:]) and (argv[at:] or not alone):
         return None

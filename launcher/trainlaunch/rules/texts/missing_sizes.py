@@ -85,7 +85,7 @@ def _may_be_sized(file: SourceText, container: SourceContainer) -> bool:
     """Return whether something else may size /dev/shm: a mount that only a run knows, the daemon, or the command."""
     unknown = any(isinstance(each.target, Unknown) for each in container.workload.mounts)
     told = "default-shm-size" in file.text or "--volumes-from" in container.workload.rest
-    bound = "/dev/shm:/dev/shm" in file.text
+    bound = file.kind == GITHUB and "/dev/shm:/dev/shm" in file.text  # by container.volumes
     return unknown or told or bound or (may_mount(container.workload) and "/dev/shm" in " ".join(container.argv))
 
 

@@ -55,7 +55,7 @@ def run_args_unused(file: SourceText) -> Iterator[Problem]:
     """RunArgs stand beside dockerComposeFile."""
     root = file.nodes[0] if file.nodes else None
     arguments = at(root, "runArgs")
-    named = text_at(root, "dockerComposeFile") not in {None, "null"} or items_in(at(root, "dockerComposeFile"))
+    named = text_at(root, "dockerComposeFile") not in {None, "null", ""} or items_in(at(root, "dockerComposeFile"))
     if isinstance(root, Mapping) and named and isinstance(arguments, Sequence) and arguments.items:
         missed = any(_MISSED.match(each.text) for each in arguments.items if isinstance(each, Scalar))
         yield Problem(

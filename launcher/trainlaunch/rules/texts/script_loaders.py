@@ -37,7 +37,7 @@ _PAIR = 2  # a signal and its handler
 _SHARED = frozenset({"open", "io.open", "tarfile.open", "zipfile.ZipFile"})
 _MOVES = frozenset({"seek", "extractfile", "open"})  # beside those that read
 # What keeps processes apart, opens anew in each, or expects the failure.
-_ELSEWHERE = re.compile(r"worker_init_fn|Lock\(|getpid|__setstate__|pread|mmap|\.close\(|\braises\(")
+_ELSEWHERE = re.compile(r"worker_init_fn|Lock\(|getpid|__setstate__|pread|mmap|\braises\(")
 _COUNTS = frozenset({"os.cpu_count", "cpu_count", "multiprocessing.cpu_count", "mp.cpu_count", "psutil.cpu_count"})
 
 
@@ -60,6 +60,7 @@ def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
                     and is_used(file, owner.name)
                     and name in moved
                     and not _ELSEWHERE.search(file.text)
+                    and f"{name}.close(" not in file.text
                 )
                 yield Problem(
                     f"{name} is opened in __init__ and read in __getitem__, so all workers share one handle",
@@ -90,12 +91,14 @@ def _opened(function: ast.FunctionDef | None) -> Iterator[tuple[str, ast.Call]]:
 def cuda_in_worker(file: SourceText) -> Iterator[Problem]:
     """What workers run moves something to the GPU."""
     for owner in datasets(file.tree) if has_workers(file.tree) else ():
+        tests = (each for each in _walk(method(owner, "__getitem__")) if isinstance(each, (ast.If, ast.IfExp, ast.Try)))
+        tested = {id(inner) for each in tests for inner in ast.walk(each)}
         for node in _walk(method(owner, "__getitem__")):
             if isinstance(node, ast.Call) and _moves(node):
                 spawned = (
                     re.search(r"spawn|forkserver|is_available\(\)|get_worker_info|\braises\(", file.text) is not None
                 )
-                certain = is_used(file, owner.name) and not _is_conditional(method(owner, "__getitem__"), node)
+                certain = is_used(file, owner.name) and id(node) not in tested
                 yield Problem(
                     "__getitem__ uses CUDA, and it runs in the workers of the loader",
                     CUDA_FIX,
@@ -103,12 +106,6 @@ def cuda_in_worker(file: SourceText) -> Iterator[Problem]:
                     span=span_of(file, node),
                     severity=Severity.INFO if spawned else None if certain else Severity.WARNING,
                 )
-
-
-def _is_conditional(function: ast.FunctionDef | None, node: ast.AST) -> bool:
-    """Return whether a test decides whether a function gets to a node."""
-    tests = (each for each in _walk(function) if isinstance(each, (ast.If, ast.IfExp, ast.Try)))
-    return any(node in ast.walk(each) for each in tests)
 
 
 def _moves(call: ast.Call) -> bool:
@@ -136,11 +133,17 @@ def seed_without_worker(file: SourceText) -> Iterator[Problem]:
             )
 
 
-def _seeds_worker(tree: ast.AST | None, seed: ast.expr) -> bool:
-    """Return whether a number is all that a function of workers seeds with."""
-    functions = (each for each in _walk(tree) if isinstance(each, ast.FunctionDef) and "worker" in each.name)
-    calls = (each for function in functions for each in _walk(function) if isinstance(each, ast.Call))
-    return any(each.args == [seed] and name_of(each.func).endswith("seed") for each in calls)
+def _seeds_worker(tree: ast.AST | None, number: ast.expr) -> bool:
+    """Return whether a number is all that a function of workers seeds with, perhaps by a name."""
+    functions = [each for each in _walk(tree) if isinstance(each, ast.FunctionDef) and "worker" in each.name]
+    given = [each for function in functions for each in _walk(function) if isinstance(each, (ast.Assign, ast.Call))]
+    names = {name_of(each.targets[0]) for each in given if isinstance(each, ast.Assign) and each.value is number}
+    seeds = (each for each in given if isinstance(each, ast.Call) and name_of(each.func).endswith("seed"))
+    values = [value for each in seeds for value in (*each.args, *(keyword.value for keyword in each.keywords))]
+    values += [
+        each.args[0] for each in values if isinstance(each, ast.Call) and name_of(each.func) == "int" and each.args
+    ]
+    return any(each is number or name_of(each) in names - {""} for each in values)
 
 
 def _is_32_bits(node: ast.expr) -> bool:

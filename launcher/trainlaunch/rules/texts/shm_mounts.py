@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from trainlaunch.diagnostics import Severity
+from trainlaunch.diagnostics import Severity, at_most
 from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, SIZE, UNSIZED, Known, stated
 from trainlaunch.rules.base.rule import Problem
@@ -149,9 +149,11 @@ def shm_read_only(container: SourceContainer) -> Iterator[Problem]:
 def shm_mounted_twice(container: SourceContainer) -> Iterator[Problem]:
     """More than one mount stands at /dev/shm."""
     targets = _at_shm(container)
-    # Docker takes the same volume twice, and of two tmpfs the last; Kubernetes takes two spellings of one place.
-    volumes = {each.source for each in container.workload.mounts if each.target in targets and each.type != "tmpfs"}
-    refused = len(volumes) > 1 and (container.workload.format != KUBERNETES or len({*map(stated, targets)}) == 1)
+    mounts = [each for each in container.workload.mounts if each.target in targets]
+    # Kubernetes takes two spellings of one place, Docker the same volume twice, and of two tmpfs the last.
+    kinds = {(each.type, stated(each.source), each.read_only) for each in mounts}
+    of_pod = container.workload.format == KUBERNETES
+    refused = len({*map(stated, targets)}) == 1 if of_pod else len(kinds) > 1
     if len(targets) > 1:
         yield Problem(
             f"{len(targets)} mounts stand at /dev/shm",
@@ -202,14 +204,13 @@ def remount_in_container(container: SourceContainer) -> Iterator[Problem]:
     """A container mounts /dev/shm itself and may not."""
     if any(map(_mounts_shm, container.argvs)) and not may_mount(container.workload):
         size = size_text(suggested_shm(container.workload, None), container)
+        unsure = container.workload.shm.kind != ABSENT or "unclear" in container.workload.rest
         yield Problem(
             "the command mounts /dev/shm, for which the container has no capability",
             f"set the size for the container: {size}",
             "mount needs SYS_ADMIN, and stops with `permission denied`, exit 32",
             span=command_span(container.workload),
-            severity=min(by_purpose(container), Severity.WARNING, key=(Severity.INFO, Severity.WARNING).index)
-            if container.workload.shm.kind != ABSENT or "unclear" in container.workload.rest
-            else by_purpose(container),
+            severity=at_most(by_purpose(container), Severity.WARNING if unsure else Severity.ERROR),
         )
 
 
