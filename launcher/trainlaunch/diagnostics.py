@@ -20,9 +20,12 @@ class Severity(enum.Enum):
     INFO = "info"
 
 
+SEVERITIES = (Severity.INFO, Severity.WARNING, Severity.ERROR)  # the mildest first
+
+
 def at_most(severity: Severity, most: Severity) -> Severity:
     """Return a severity, or `most` where it is graver."""
-    return min(severity, most, key=(Severity.INFO, Severity.WARNING, Severity.ERROR).index)
+    return min(severity, most, key=SEVERITIES.index)
 
 
 class Span(NamedTuple):

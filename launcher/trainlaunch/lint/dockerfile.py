@@ -69,14 +69,20 @@ def _instruction(text: str, name: str, start: int, begin: int, stop: int, value:
     end = begin + len(value.rstrip())
     if name not in _WITH_WORDS:
         return Instruction(name, clean, start, end)
-    try:
-        argv = json.loads(clean) if clean.lstrip().startswith("[") else None
-    except (ValueError, RecursionError):
-        argv = None
-    if isinstance(argv, list) and all(isinstance(each, str) for each in argv):
+    argv = words_of_json(clean)
+    if argv is not None:
         words = tuple(SourceWord(each, begin, stop, True) for each in argv)
         return Instruction(name, clean, start, end, words, exec_form=True)
     found = (each for each in shell.tokens(text, begin, stop) if isinstance(each, shell.Word))
     return Instruction(
         name, clean, start, end, tuple(SourceWord(each.text, each.start, each.end, each.known) for each in found)
     )
+
+
+def words_of_json(text: str) -> list[str] | None:
+    """Return the words of an instruction in its JSON form; None of one that is no list of texts."""
+    try:
+        words = json.loads(text) if text.lstrip().startswith("[") else None
+    except (ValueError, RecursionError):
+        return None
+    return words if isinstance(words, list) and all(isinstance(each, str) for each in words) else None

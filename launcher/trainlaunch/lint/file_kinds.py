@@ -85,7 +85,7 @@ _FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}|(?<![\w+%])%s")
 _BLOCK = re.compile(r"^[ \t]*(?:\$\w+|\$\{\w+\}|<[\w -]+>|\.\.\.)[ \t]*$", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w(]", re.MULTILINE)
 # What this reader refuses and Compose's or kubectl's takes.
-_LIMITS = (*("values are nested", "the text stands for", "a character that YAML", "found unexpected ':'"),)
+_LIMITS = ("values are nested", "the text stands for", "a character that YAML", "found unexpected ':'")
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
 # What of a kustomization changes containers that stand elsewhere.
 _CHANGES = re.compile(

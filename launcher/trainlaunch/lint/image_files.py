@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import os
 import posixpath
 import re
@@ -11,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trainlaunch.formats.workload import Known, Unknown, stated
+from trainlaunch.lint.dockerfile import words_of_json
 from trainlaunch.rules.sources.near_files import BuildContext
 from trainlaunch.rules.sources.programs import program
 from trainlaunch.rules.sources.source_text import COMPOSE, BuiltImage, Instruction, SourceContainer, context_of
@@ -49,11 +49,7 @@ def _inside(folder: str, path: str) -> str:
 
 def _words(value: str) -> list[str]:
     value = _FLAGS.sub("", value)
-    try:
-        words = json.loads(value) if value.lstrip().startswith("[") else value.split()
-    except (ValueError, RecursionError):
-        return []
-    return [each.strip("\"'") for each in words if isinstance(each, str)]
+    return words_of_json(value) or [each.strip("\"'") for each in value.split()]
 
 
 def _copied(words: list[str], folder: str, context: Path) -> Iterator[tuple[str, str]]:
@@ -86,16 +82,26 @@ def mounted(container: SourceContainer, context: str) -> Iterator[tuple[str, str
 
     A path of Compose is seen from its file; one of a command from the folder of the build (`context`), where most run.
     """
-    placed = [(posixpath.normpath(stated(each.target) or "-"), each) for each in container.workload.mounts]
-    for target, mount in sorted(placed, key=lambda each: len(each[0])):
-        source = _HERE.sub(".", mount.source.text if isinstance(mount.source, Known | Unknown) else "")
+    for target, source in sorted(_mounts(container), key=lambda each: len(each[0])):
         yield posixpath.join(target, ""), None
         of_compose = container.workload.format == COMPOSE
-        if not source.startswith(".") or not (of_compose or {*context.split("/")} <= {".", ".."}):
+        if not source.startswith(".") or not (of_compose or _is_around(context)):
             continue
         place = posixpath.relpath(source, context) if of_compose else posixpath.normpath(source)
         yield posixpath.join(target, ""), "" if place == "." else posixpath.join(place, "")
         yield target, place
+
+
+def _mounts(container: SourceContainer) -> Iterator[tuple[str, str]]:
+    """Yield the target and the source of each mount, a point for the current folder."""
+    for mount in container.workload.mounts:
+        source = mount.source.text if isinstance(mount.source, Known | Unknown) else ""
+        yield posixpath.normpath(stated(mount.target) or "-"), _HERE.sub(".", source)
+
+
+def _is_around(folder: str) -> bool:
+    """Return whether a build's folder is that of the text, or one above it."""
+    return {*folder.split("/")} <= {".", ".."}
 
 
 def runs_known_files(container: SourceContainer, image: BuiltImage) -> bool:
@@ -112,11 +118,9 @@ def is_covered(container: SourceContainer, image: BuiltImage) -> bool:
     folder = stated(container.workload.working_dir) or image.context.inside
     words = " ".join((*image.entrypoint, *image.command, *container.argv)).split()  # those of a shell's text, too
     run = {folder, *(posixpath.join(folder, each) for each in words if each.endswith((".py", ".sh")))}
-    own = {*image.context.folder.split("/")} <= {".", ".."}
-    for mount in container.workload.mounts:
-        target = posixpath.normpath(stated(mount.target) or "-")
-        source = mount.source.text if isinstance(mount.source, Known | Unknown) else ""
-        same = posixpath.normpath(posixpath.join(folder, _HERE.sub(".", source)))
+    own = _is_around(image.context.folder)
+    for target, source in _mounts(container):
+        same = posixpath.normpath(posixpath.join(folder, source))
         if not (same == target and own) and any(
             posixpath.join(each, "").startswith(posixpath.join(target, "")) for each in run
         ):

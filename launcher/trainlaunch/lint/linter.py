@@ -99,7 +99,7 @@ def lint_text(
 def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> Iterator[TextFinding]:
     """Yield what is to be said of a file, each as severe as the policy makes it."""
     found = findings_of(with_processes(file), groups)
-    found = tuple(_with_severity(each, at_most(each.severity, _most(file, each))) for each in found)
+    found = tuple(_milder(file, found)) if found else ()
     if policy is None:
         yield from found
         return
@@ -107,14 +107,15 @@ def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> 
         yield from (each._replace(diagnostic=diagnostic) for diagnostic in apply_severities([each.diagnostic], policy))
 
 
-def _most(file: SourceText, finding: TextFinding) -> Severity:
-    """Return how grave a finding of a file may be: what nothing runs as it is can't fail."""
+def _milder(file: SourceText, found: Iterable[TextFinding]) -> Iterator[TextFinding]:
+    """Yield the findings of a file no graver than they may be: what nothing runs as it is can't fail."""
     name = file.source.span(0, 0).file
     unused = is_foreign_workflow(name) if file.kind == GITHUB else file.kind == KUBERNETES and is_test_data(name)
-    if unused or is_vendored(name):
-        return Severity.INFO
-    patched = file.kind == KUBERNETES and finding.diagnostic.code in _OF_PATCHES and is_patched(name)
-    return Severity.WARNING if patched or file.is_document else Severity.ERROR
+    most = Severity.INFO if unused or is_vendored(name) else Severity.WARNING if file.is_document else Severity.ERROR
+    patched = _OF_PATCHES if file.kind == KUBERNETES and is_patched(name) else ()
+    for each in found:
+        own = at_most(each.severity, Severity.WARNING) if each.diagnostic.code in patched else each.severity
+        yield _with_severity(each, at_most(own, most))
 
 
 def _as_shown(finding: TextFinding) -> TextFinding:

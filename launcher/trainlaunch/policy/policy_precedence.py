@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.diagnostics import Report, Severity, Span
+from trainlaunch.diagnostics import SEVERITIES, Report, Span
 from trainlaunch.job.ceilings import Allowed, Ceiling, Policy, PolicyValue, SeverityOverride
 from trainlaunch.job.reading.precedence import apply_defaults
 from trainlaunch.policy.policy_file import DEFAULT, PROFILED, PolicyFile, extended, read_policy
@@ -20,7 +20,7 @@ from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceN
 from trainlaunch.yamltree.text_file import read_text
 
 NOUN = "policy"
-_STRICTNESS = (None, Severity.INFO, Severity.WARNING, Severity.ERROR)
+_STRICTNESS = (None, *SEVERITIES)
 
 _ALTERNATIVES = (("command", "script"), ("sample", "batch_bytes"))
 

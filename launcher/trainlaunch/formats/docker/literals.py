@@ -261,16 +261,18 @@ def _arrays(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def literals_of_make(text: str) -> Literals:
     """Return the variables of a Makefile that it sets once, outside of branches, to a literal."""
+    if "$" not in text:
+        return Literals({}, {}, make=True)
     found: dict[str, list[str | None]] = {}
     included = re.search(_INCLUDES, text, re.MULTILINE)
     branches = [(match.start(), match[1]) for match in re.finditer(_BRANCH_OF_MAKE, text, re.MULTILINE)]
-    for match in re.finditer(_OF_MAKE, text, re.MULTILINE) if "$" in text else ():
+    for match in re.finditer(_OF_MAKE, text, re.MULTILINE):
         depth = sum((-1 if word == "endif" else 0 if word else 1) for at, word in branches if at < match.start())
         # A default of options, or an empty one, is there for others to set.
         default = match[2] == "?=" and not included and re.match(r"[^-\s]", match[3]) is not None
         sure = depth == 0 and (match[2] in {"=", ":=", "::="} or default)
         found.setdefault(match[1], []).append(re.sub(r"\\\n[ \t]*", " ", match[3]).strip() if sure else None)
-    for match in re.finditer(_OF_TARGET, text, re.MULTILINE) if "$" in text else ():
+    for match in re.finditer(_OF_TARGET, text, re.MULTILINE):
         found.setdefault(match[1], []).append(None)
     single = {name: given[0] for name, given in found.items() if len(given) == 1 and given[0] is not None}
     values = {name: value for name, value in single.items() if "$" not in value}

@@ -81,7 +81,7 @@ class NearScript(NamedTuple):
     alone. `loaders` are those that it makes, of which a command may decide something. `on_cpu` are its surest workers
     where there is no GPU. `hears` says that it does something at a signal, `by_yolo` that Ultralytics makes its
     loaders, and `bulky` that a sample is a picture, a sound or a volume, None where nothing says that or a text or row.
-    `samples` are alive at once, as far as its text and a command's tell.
+    `samples` are those alive at once, None where nothing tells the batch.
     """
 
     trains: bool

@@ -126,8 +126,7 @@ def by_purpose(container: SourceContainer) -> Severity:
     """Return how grave a wrong /dev/shm is: an error where PyTorch certainly trains with workers or ranks."""
     if not certainly_trains(container) or is_of_others(container):
         return Severity.WARNING if trains(container) else Severity.INFO
-    stated, script = workers_of(container), container.purpose.script
-    workers = script.workers if stated is None and script is not None else stated
+    workers = shown_workers(container)
     if ranks_of(container) > 1 or workers:
         return Severity.ERROR
     return Severity.WARNING if workers is None else Severity.INFO
@@ -144,6 +143,12 @@ def workers_of(container: SourceContainer) -> int | None:
     env = {} if of_ray else env_of(container)
     found = (stated_workers((each,), env if of_ray else env | in_front_of(each, span)) for each in container.argvs)
     return max((each for each in found if each is not None), default=None)
+
+
+def shown_workers(container: SourceContainer) -> int | None:
+    """Return the DataLoader workers that a container sets, or else its script shows; None where neither does."""
+    workers, script = workers_of(container), container.purpose.script
+    return script.workers if workers is None and script is not None else workers
 
 
 def ranks_of(container: SourceContainer) -> int:

@@ -17,6 +17,7 @@ from trainlaunch.rules.sources.purpose import (
     is_of_torch,
     is_torch_base,
     ranks_of,
+    shown_workers,
     workers_of,
 )
 from trainlaunch.rules.sources.script_workers import MOST_SAMPLES, MOST_TINY
@@ -76,7 +77,7 @@ def need(container: SourceContainer, beside: Beside) -> tuple[Severity | None, s
 def _of_training(container: SourceContainer, beside: Beside) -> tuple[Severity | None, str]:
     workload, workers, ranks = container.workload, workers_of(container), ranks_of(container)
     script = container.purpose.script or NearScript(trains=False, serves=False, workers=None)
-    shown = script.workers if workers is None else workers
+    shown = shown_workers(container)
     count, gpus, torch = gpu_count(workload), has_gpu(workload), is_of_torch(container)
     by_torch = Severity.ERROR if torch and shown != 0 else Severity.WARNING
     # One worker's batches are small as often as not, and a script may have its workers on a GPU alone.

@@ -10,7 +10,7 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Known
 from trainlaunch.job.spec import is_floating
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
+from trainlaunch.rules.base.text_rule import container_rule, text_rule
 from trainlaunch.rules.plan.target_effects import TAG_FLOATS
 from trainlaunch.rules.sources.container_facts import has_gpu, is_privileged
 from trainlaunch.rules.sources.programs import program, work_of
@@ -81,21 +81,20 @@ def privileged(container: SourceContainer) -> Iterator[Problem]:
 @text_rule("TL333", Severity.ERROR, GITHUB, GITLAB)
 def terminal_in_ci(file: SourceText) -> Iterator[Problem]:
     """A docker run of a CI job has a terminal and stdin; detached ones need none."""
+    may_have_one = _MAKES_TERMINAL.search(file.text) is not None
     for container in file.containers:
         rest = container.workload.rest
         if container.podman or not str(rest.get("command", "")).endswith(" run"):
             continue  # Podman only warns, and `docker create` asks nobody: so a job's own container comes to be
         if rest.get("--tty") is True and rest.get("--interactive") is True and rest.get("--detach") is not True:
-            yield from at_container(container, iter([_without_terminal(file.text)]))
-
-
-def _without_terminal(text: str) -> Problem:
-    return Problem(
-        "-it asks for a terminal, and a CI job has none",
-        "delete -t",
-        "docker stops with `the input device is not a TTY`, exit 1, before anything starts",
-        severity=Severity.INFO if _MAKES_TERMINAL.search(text) else None,
-    )
+            yield Problem(
+                "-it asks for a terminal, and a CI job has none",
+                "delete -t",
+                "docker stops with `the input device is not a TTY`, exit 1, before anything starts",
+                container.workload.place,
+                container.workload.span,
+                Severity.INFO if may_have_one else None,
+            )
 
 
 @container_rule("TL370", Severity.INFO, group=PRACTICE, kinds=(SHELL,))

@@ -19,6 +19,7 @@ from trainlaunch.rules.sources.source_text import SourceContainer, SourceText, S
 
 # Between a line and the one that goes on with it: the end of a line, or lines that break a continued one.
 _BETWEEN = re.compile(r"[ \t]*(?:(?:#[^\n]*)?\r?\n|\\\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)+)[ \t]*")
+_STARTS = frozenset({"run", "create"})
 _TAGGED = re.compile(r"[a-z0-9][\w.-]*(?:/[\w.-]+)*:[\w.-]+")
 _NEEDS = re.compile(r"--(?:gpus|shm-size|ipc|runtime)\b")
 _OWN = re.compile(r"--(?:shm-size|ipc|gpus)[= ](?:all|host|\d+[bkmgBKMG])(?!\S)")  # which few programs have
@@ -38,11 +39,14 @@ class _Line(NamedTuple):
 
 def _lines(file: SourceText) -> Iterator[_Line]:
     lines = {each.workload.span: each for each in file.containers if each.workload.format == "docker_run"}
-    for command, following in itertools.zip_longest(file.commands if lines else (), file.commands[1:], fillvalue=()):
-        spans = [file.source.span(each.start, each.end) for each in command]
-        run = next((place for place, span in enumerate(spans) if span in lines), None)
-        if run is not None:
-            yield _Line(lines[spans[run]], command[run + 1 :], following)
+    if not lines:
+        return
+    for command, following in itertools.zip_longest(file.commands, file.commands[1:], fillvalue=()):
+        for place, each in enumerate(command):
+            started = lines.get(file.source.span(each.start, each.end)) if each.text in _STARTS else None
+            if started is not None:
+                yield _Line(started, command[place + 1 :], following)
+                break
 
 
 @text_rule("TL318", Severity.ERROR)

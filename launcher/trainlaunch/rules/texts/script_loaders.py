@@ -90,14 +90,14 @@ def _opened(function: ast.FunctionDef | None) -> Iterator[tuple[str, ast.Call]]:
 @text_rule("TL341", Severity.ERROR)
 def cuda_in_worker(file: SourceText) -> Iterator[Problem]:
     """What workers run moves something to the GPU."""
-    for owner in datasets(file.tree) if has_workers(file.tree) else ():
-        tests = (each for each in _walk(method(owner, "__getitem__")) if isinstance(each, (ast.If, ast.IfExp, ast.Try)))
+    owners = datasets(file.tree) if has_workers(file.tree) else ()
+    spawned = re.search(r"spawn|forkserver|is_available\(\)|get_worker_info|\braises\(", file.text) if owners else None
+    for owner in owners:
+        inside = [*_walk(method(owner, "__getitem__"))]
+        tests = (each for each in inside if isinstance(each, (ast.If, ast.IfExp, ast.Try)))
         tested = {id(inner) for each in tests for inner in ast.walk(each)}
-        for node in _walk(method(owner, "__getitem__")):
+        for node in inside:
             if isinstance(node, ast.Call) and _moves(node):
-                spawned = (
-                    re.search(r"spawn|forkserver|is_available\(\)|get_worker_info|\braises\(", file.text) is not None
-                )
                 certain = is_used(file, owner.name) and id(node) not in tested
                 yield Problem(
                     "__getitem__ uses CUDA, and it runs in the workers of the loader",

@@ -52,7 +52,7 @@ def shm_on_disk(container: SourceContainer) -> Iterator[Problem]:
             "use emptyDir: {medium: Memory, sizeLimit: …}" if pod else "delete the mount and set shm_size",
             "batches that workers pass on are then written to the disk",
             span=container.workload.shm.span,
-            severity=Severity.INFO if by_purpose(container) is Severity.INFO else None,
+            severity=at_most(by_purpose(container), Severity.WARNING),
         )
 
 

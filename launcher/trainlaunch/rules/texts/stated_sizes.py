@@ -18,6 +18,9 @@ from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, Sour
 from trainlaunch.rules.sources.training_commands import stated_prefetch
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
+_KNOWN_KINDS = KINDS_OF_PODS | {  # whose sizes Kubernetes reads
+    *("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow", "Service"),
+}
 _DECIMAL = re.compile(r"[\"']?([0-9.]+)([MGT])[\"']?", re.ASCII)
 _FRACTION = re.compile(r"([\"']?)([0-9]{1,15}\.[0-9]{1,15})([KMGT])i\1", re.ASCII)
 _MILLI = re.compile(r"([\"']?)([0-9]+)m\1", re.ASCII)
@@ -55,7 +58,7 @@ def size_without_unit(container: SourceContainer) -> Iterator[Problem]:
 
 def _of_reader(container: SourceContainer) -> Severity | None:
     """Return how grave a size is that its reader takes otherwise: who reads an object of unknown kind nobody knows."""
-    unknown = container.workload.format == KUBERNETES and container.object_kind not in KINDS_OF_PODS
+    unknown = container.workload.format == KUBERNETES and container.object_kind not in _KNOWN_KINDS
     return Severity.WARNING if unknown or container.podman else None
 
 
