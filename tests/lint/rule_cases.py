@@ -15,6 +15,8 @@ TASK = '{"containerDefinitions": [{"name": "t", "image": "x:1"%s}]%s}'
 SIZE = ', "linuxParameters": {"sharedMemorySize": 1024}'
 JOB = "apiVersion: batch/v1\nkind: %s\nmetadata: {name: %s}\nspec: {}\n"
 GITLAB = "t:\n  image: x\n  script: [%s]\n"
+TERMINAL = "on: push\njobs:\n  t:\n%s    runs-on: x\n    steps: [{run: docker run -it x:1 make}]\n"
+HIDDEN = ".b: {image: x}\nt:\n  extends: %s\n  script: [python train.py --num-workers 2]\n"
 TOLERATED = "tolerations: [{key: nvidia.com/gpu, operator: Exists}]"
 ASKED = "resources: {limits: {%s: 1}}\n"
 SHOWN = "command: python train.py, environment: ['CUDA_VISIBLE_DEVICES=%s']"
@@ -183,7 +185,7 @@ CASES: list[tuple[str, str, str, int]] = [
         0,
     ),
     ("shm-size-in-swarm", "shell", "docker service create --shm-size=1g x:1", 1),
-    ("shm-size-in-swarm", "shell", "docker service create --mount type=tmpfs,dst=/dev/shm x:1 --shm-size-mb 4", 0),
+    ("shm-size-in-swarm", "shell", "docker service create --mount type=tmpfs,dst=/dev/shm x:1 --shm-size 4g", 0),
     ("shm-size-in-swarm", "compose", SERVICE % "deploy: {placement: {constraints: [a]}}", 1),
     ("shm-size-in-swarm", "compose", SERVICE % "deploy: {replicas: 2}", 0),
     ("remount-in-container", "shell", RUN + "t:1 sh -c 'mount -o remount,size=8g /dev/shm; python train.py'", 1),
@@ -196,6 +198,8 @@ CASES: list[tuple[str, str, str, int]] = [
     ("size-left-to-gitlab-runner", "gitlab-ci", GITLAB % "python train.py --num-workers 2", 1),
     ("size-left-to-gitlab-runner", "gitlab-ci", GITLAB % "python train.py --num-workers $N", 0),
     ("size-left-to-gitlab-runner", "gitlab-ci", "t:\n  script: [python train.py --num-workers 2]\n", 0),
+    ("size-left-to-gitlab-runner", "gitlab-ci", HIDDEN % ".b", 1),
+    ("size-left-to-gitlab-runner", "gitlab-ci", HIDDEN % "[.c, t]", 0),
     ("visible-devices-contradict", "shell", RUN + "--gpus 2 -e CUDA_VISIBLE_DEVICES=0,2 t:1", 1),
     ("visible-devices-contradict", "shell", RUN + "--gpus 2 -e CUDA_VISIBLE_DEVICES=0,1 t:1", 0),
     ("visible-devices-contradict", "shell", RUN + "--gpus all -e CUDA_VISIBLE_DEVICES=3 t:1", 0),

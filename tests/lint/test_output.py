@@ -191,12 +191,15 @@ def test_a_template_that_is_no_yaml_before_it_is_filled_in_is_nobodys_mistake(va
     assert (found.diagnostic.code, found.severity.value) == ("TL393", severity)
 
 
-def test_a_file_that_is_not_utf_8_is_one_finding(trainlaunch: Runs, tmp_path: Path) -> None:
-    """With the line of the byte."""
+@pytest.mark.parametrize(
+    ("data", "line"), [(b"docker run x\n\xff\n", 2), ("#!/bin/sh\ndocker run x\n".encode("utf-16"), 1)]
+)
+def test_a_file_that_is_not_utf_8_is_one_finding(data: bytes, line: int, trainlaunch: Runs, tmp_path: Path) -> None:
+    """With the line of the byte; UTF-16, as PowerShell writes it, is text as well."""
     path = tmp_path / "run.sh"
-    path.write_bytes(b"docker run x\n\xff\n")
+    path.write_bytes(data)
     done = trainlaunch("lint", str(path), "-o", "concise")
-    assert (done.returncode, done.stdout) == (0, f"{path}:2:1: info TL393: not judged: it is not UTF-8\n")
+    assert (done.returncode, done.stdout) == (0, f"{path}:{line}:1: info TL393: not judged: it is not UTF-8\n")
 
 
 def test_bytes_of_others_are_no_commands_to_a_terminal(trainlaunch: Runs, tmp_path: Path) -> None:

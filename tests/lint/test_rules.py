@@ -311,6 +311,8 @@ SHARED = (
     [
         ("shell", RUN + "-m 4g --shm-size=4g t:1 python train.py --num-workers 4", "info"),
         ("shell", RUN + "-m 4g --shm-size=5g t:1 python train.py --num-workers 4", "error"),
+        ("github-actions", rule_cases.TERMINAL % "", "error"),
+        ("github-actions", rule_cases.TERMINAL % "    if: false\n", "info"),
         ("compose", rule_cases.DEVICES % ZERO, "info"),
         ("compose", (rule_cases.DEVICES % ZERO).replace("shm", "command: python train.py, shm"), "warning"),
         ("shell", RUN + "--ipc=host --shm-size=1g t:1 python train.py", "info"),

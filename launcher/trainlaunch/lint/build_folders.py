@@ -34,7 +34,8 @@ _FUNCTION = re.compile(r"\([ \t]{0,9}\)[ \t\n]{0,9}[{(]|^[ \t]*function[ \t]", r
 _OF_TEXT = re.compile(r"dirname|rev-parse|BASH_SOURCE")  # the folder of the text, or the root around it
 _BELOW = re.compile(r"/[\"' ]?[\w$]")
 _VARIABLE = re.compile(r"[\"']?\$\{?([A-Za-z_]\w*)\}?[\"']?")
-_ASSIGNED = re.compile(r"(?<![\w$])([A-Za-z_]\w*)[ \t]*[:?+]?=(?=[ \t]*([^\n]{0,120}))")
+_ASSIGNED = re.compile(r"(?<![\w$])([A-Za-z_]\w*)[ \t]*[:?+]?=[ \t]*")
+_LONGEST = 120
 _URL = re.compile(r"^[ \t]*url[ \t]*=[ \t]*(\S+)", re.MULTILINE)
 
 
@@ -138,8 +139,9 @@ def _is_of_text(word: str, text: str) -> bool:
 def assignments(text: str) -> Mapping[str, frozenset[str]]:
     """Return what a text gives to each of its variables: the rest of each line."""
     found: dict[str, set[str]] = {}
-    for name, value in _ASSIGNED.findall(text):
-        found.setdefault(name, set()).add(value)
+    for match in _ASSIGNED.finditer(text):
+        value = text[match.end() : match.end() + _LONGEST].partition("\n")[0]
+        found.setdefault(match[1], set()).add(value)
     return {name: frozenset(values) for name, values in found.items()}
 
 

@@ -17,7 +17,7 @@ from trainlaunch.yamltree.text_file import MAX_BYTES
 from trainlaunch.yamltree.tolerant import Documents, documents
 
 _BASES = frozenset({"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"})
-_NAMED = re.compile(r"(?:[^/]*[-_.])?compose(?:[-_.][^/]*)?\.ya?ml")
+_NAMED = re.compile(r"(?=(?:[^/]*[-_.])?compose[-_.])[^/]*\.ya?ml")
 
 
 def overridden(found: Documents, name: str) -> Documents:

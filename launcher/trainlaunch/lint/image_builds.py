@@ -38,7 +38,7 @@ _SEVERAL = re.compile(r"`|\$\(|\$\{?[\d@*#?!]")  # what isn't the same text in a
 _BRACED = re.compile(r"\$[{(]([A-Za-z_]\w*)[)}]")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _WRITES = re.compile(  # a Dockerfile, or shows one
-    r"^[ \t]*FROM[ \t]+\S|>[ \t]{0,9}\S{0,99}Dockerfile"
+    r"^[ \t]*FROM[ \t]+\S|>[ \t]{0,9}[^\s>]{0,99}Dockerfile"
     r"|^[ \t@$-]*(?:sudo )?(?:cp|mv|ln|sed|tee|curl|wget)\b[^\n]{0,300}Dockerfile",
     re.MULTILINE,
 )

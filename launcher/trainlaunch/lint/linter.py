@@ -6,6 +6,7 @@ that only new ones count.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import hashlib
 import json
@@ -154,16 +155,17 @@ def lint_bytes(
     policy: Policy | None = None,
 ) -> Linted:
     """Return the findings of what a file holds, or of its first MAX_BYTES and one more."""
-    if b"\0" in data[:1024] and kind is None:
+    encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
+    if b"\0" in data[:1024] and encoding == "utf-8" and kind is None:
         return Linted(name, "", None)
     if len(data) > MAX_BYTES:
         if kind:
             return Linted(name, "", kind, (_unreadable(name, "is larger than 4 MiB", "name a smaller file"),))
-        return _too_long(name, data.decode("utf-8", errors="replace"))
+        return _too_long(name, data.decode(encoding, errors="replace"))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        linted = lint_text(data.decode("utf-8", errors="replace"), name, kind, groups, policy)
+        linted = lint_text(data.decode(encoding, errors="replace"), name, kind, groups, policy)
         if linted.kind is None:
             return linted
         line = data[: error.start].count(b"\n") + 1

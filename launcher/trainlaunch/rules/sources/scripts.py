@@ -20,7 +20,7 @@ CUDA_WHY = "CUDA can't be used in a forked process whose parent has used it"
 PICKLE_FIX = "write a function of the module"
 PICKLE_WHY = "spawn and forkserver pickle the data set and the functions for each worker"
 _OF_CONTAINERS = re.compile(
-    r"^(?:docker.*|.*\.dockerfile|containerfile.*|(?:.*[-_.])?compose.*\.ya?ml|k8s|kubernetes|helm|charts?|\.devcontainer"
+    r"^(?:docker.*|.*\.dockerfile|containerfile.*|(?=(?:.*[-_.])?compose).*\.ya?ml|k8s|kubernetes|helm|charts?|\.devcontainer"
     r"|.*\.(?:sif|def))$",
     re.IGNORECASE,
 )

@@ -38,7 +38,7 @@ _NV = frozenset({"--nv", "--nvccli", "--rocm"})
 # Directives of a batch system, which stops to read them at the first command.
 _HEADER = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*")
 _BATCH_GPU = re.compile(
-    r"^#(?:SBATCH|PBS|BSUB)\b[^\n]*(?:--gres=gpu(?!\S*[:=]0\b)|--gpus\S*[= ](?!0\b)|\bn?gpus=(?!0\b)|-gpu )",
+    r"^#(?:SBATCH|PBS|BSUB)\b[^\n]*(?:--gres=gpu(?!\S*[:=]0\b)|--gpus[\w-]{0,20}[= ](?!0\b)|\bn?gpus=(?!0\b)|-gpu )",
     re.MULTILINE,
 )
 # AMD's images bring what they need, and a variable or a library that is bound does what --nv does.

@@ -19,6 +19,7 @@ from trainlaunch.rules.sources.source_text import (
     SAGEMAKER,
     SourceContainer,
     SourceText,
+    SourceWord,
     at,
     below,
     field,
@@ -103,7 +104,7 @@ def shm_size_in_swarm(file: SourceText) -> Iterator[Problem]:
         service = next((index for index, each in enumerate(words[:4]) if each == "service"), 0)
         if "docker" not in words[:service] or words[service + 1 : service + 2] not in (["create"], ["update"]):
             continue
-        for word in command[service + 2 :]:
+        for word in _own_options(command[service + 2 :]):
             if word.known and word.text.partition("=")[0] == "--shm-size":
                 yield Problem(
                     "docker service has no flag --shm-size",
@@ -114,6 +115,16 @@ def shm_size_in_swarm(file: SourceText) -> Iterator[Problem]:
                 )
     for container in file.containers if file.kind == COMPOSE else ():
         yield from at_container(container, _of_stack(container))
+
+
+def _own_options(words: tuple[SourceWord, ...]) -> Iterator[SourceWord]:
+    """Yield the words before the image, which is the first that neither is an option nor may be the value of one."""
+    last = "-"
+    for word in words:
+        if not word.text.startswith("-") and (not last.startswith("-") or "=" in last):
+            return
+        last = word.text
+        yield word
 
 
 def _of_stack(container: SourceContainer) -> Iterator[Problem]:
@@ -181,7 +192,7 @@ def size_left_to_gitlab_runner(file: SourceText) -> Iterator[Problem]:
         return
     shared = at(root, "image") is not None or at(root, "default", "image") is not None
     for name, job in root.items.items():
-        if name.startswith(".") or not isinstance(job, Mapping) or not (shared or "image" in job.items):
+        if not isinstance(job, Mapping) or not (shared or _has_image(root, job)):
             continue
         scripts = [each.text for each in below(at(job, "script")) if isinstance(each, Scalar)]
         workers = stated_workers([argv for each in scripts for argv in commands_in(each)], {})
@@ -193,3 +204,16 @@ def size_left_to_gitlab_runner(file: SourceText) -> Iterator[Problem]:
                 "a job of GitLab can't size /dev/shm, and 64 MiB are the default",
                 span=root.keys[name].span,
             )
+
+
+def _has_image(root: Mapping, job: Mapping) -> bool:
+    """Return whether a job of GitLab, or one that it extends, names an image."""
+    asked, following = [], [job]
+    while following and following[-1] not in asked:
+        asked.append(following.pop())
+        if "image" in asked[-1].items:
+            return True
+        extended = at(asked[-1], "extends")
+        names = [each.text for each in (extended, *items_in(extended)) if isinstance(each, Scalar)]
+        following += [each for each in map(root.items.get, names) if isinstance(each, Mapping)]
+    return False
