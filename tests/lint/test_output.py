@@ -180,9 +180,12 @@ def test_a_merge_that_was_left_is_named(kind: str, text: str, line: int) -> None
     [
         ("%NAMESPACE%", "info"),
         ("{gigabytes}Gi", "info"),
+        ("[PROJECT]-media", "info"),
+        ("*PROJECT*", "info"),
+        ("[PROJECT] media", "warning"),
         ("x\n  ${LABELS}\n", "info"),
-        ("${GIGABYTES}: Gi", "error"),
-        ("'a' b", "error"),
+        ("${GIGABYTES}: Gi", "warning"),
+        ("'a' b", "warning"),
     ],
 )
 def test_a_template_that_is_no_yaml_before_it_is_filled_in_is_nobodys_mistake(value: str, severity: str) -> None:

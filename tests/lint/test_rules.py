@@ -59,6 +59,7 @@ OWN: list[tuple[str, str, str, int]] = [
     ("size-in-thousandths", "kubernetes", pod(f"resources: {{limits: {{memory: 3500m}}}}\n{MOUNT}", SIZED), 1),
     ("size-in-thousandths", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "2899102924800m")), 0),
     ("size-in-thousandths", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "512M")), 0),
+    ("size-not-read", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "96Gi * 16")), 0),
     ("size-in-thousandths", "shell", RUN + "--shm-size=512m t:1", 0),
     ("size-not-read", "shell", RUN + "--shm-size=8Gi t:1", 1),
     ("size-not-read", "compose", "services:\n  t: {image: x, shm_size: 8Gi}\n", 1),
@@ -292,6 +293,7 @@ def test_every_rule_has_near_misses() -> None:
         (RUN + "--gpus 2 tensorflow-train:1 python train.py --epochs 3", "info"),
         (RUN + "-it --gpus all t:1 bash\npip install torch\npython train.py --epochs 3", "info"),
         (RUN + "-it --gpus all t:1 bash\npip install torch\ntorchrun --nproc_per_node 2 train.py", "warning"),
+        (RUN + "-it --gpus all t:tf212 bash\nhorovodrun -np 4 python train.py", "info"),
     ],
 )
 def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: str | None) -> None:
@@ -300,6 +302,12 @@ def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: s
     assert found == [("shm-size-missing", severity)] * (severity is not None)
 
 
+WINDOWS = pod("resources: {limits: {memory: 800m}}", spec="nodeSelector: {kubernetes.io/os: windows}")
+UNLIMITED = pod(
+    f"command: [python, train.py]\nresources: {{limits: {{%s}}}}\n{MOUNT}", "{name: dshm, emptyDir: {medium: Memory}}"
+)
+SHOWN_ALL = "env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]\nresources: {limits: {nvidia.com/gpu: 1, memory: 8Gi}}\n"
+LOOP = "for x in y:\n    loss.backward()\n    optimizer.step()\n"
 SHARED = (
     "import torch\n%s\nclass D(torch.utils.data.Dataset):\n    def __init__(self, p):\n        self.f = open(p)\n"
     "    def __getitem__(self, i):\n        return %s\nx = torch.utils.data.DataLoader(D(p), num_workers=4)\n"
@@ -336,6 +344,17 @@ SHARED = (
             "kind: Thing\nspec: {containers: [{name: t, image: x, resources: {limits: {memory: 16GB}}}]}",
             "warning",
         ),
+        ("kubernetes", "kind: Pod\nspec: {containers: [{name: t, resources: {limits: {memory: 16GB}}}]}", "warning"),
+        ("kubernetes", WINDOWS, "info"),
+        ("kubernetes", pod("resources: {limits: {memory: 1.2Gi}}"), "info"),
+        ("kubernetes", pod("command: [python, train.py]\nresources: {limits: {memory: 1.2Gi}}"), "warning"),
+        ("kubernetes", UNLIMITED % "nvidia.com/gpu: 4", "warning"),
+        ("kubernetes", UNLIMITED % "nvidia.com/gpu: 8", "info"),
+        ("kubernetes", UNLIMITED % "google.com/tpu: 4", "info"),
+        ("kubernetes", pod(SHOWN_ALL), "info"),
+        ("kubernetes", pod(SHOWN_ALL + f"command: [python, train.py]\n{MOUNT}", SIZED), "warning"),
+        ("shell", RUN + "python:3 sh -c 'pip install x\npython train.py\nbentoml build'", "info"),
+        ("training-script", rule_cases.STOP.replace("save_checkpoint", "print") % ("exit()", "SIGTERM") + LOOP, "info"),
         ("shell", RUN + "--shm-size=1g t:1 sh -c 'mount /dev/shm && torchrun --nproc_per_node=2 a.py'", "warning"),
         ("training-script", SHARED % ("lock = Lock()", "self.f.read()"), "warning"),
         ("training-script", SHARED % ("", "self.f.fileno()"), "warning"),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from trainlaunch.job.reserved import HEADER_START
 from trainlaunch.lint.document_kinds import kind_of_documents
-from trainlaunch.lint.unused_files import KUSTOMIZATIONS, is_on_purpose
+from trainlaunch.lint.unused_files import KUSTOMIZATIONS
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.near_scripts import TORCH
@@ -76,16 +76,8 @@ _OF_JSON = (
     *("containerProperties", "ContainerProperties"),
 )
 _DEFINITION = re.compile(r"^kind: CustomResourceDefinition[ \t]*$", re.MULTILINE)
-# Notes with YAML in them begin with something else, and no program reads them by such a name.
-_READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:[-_.][\w.-]+)?\.ya?ml")
-_STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
-_PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|(?<!\w)@\w+@(?!\w)|__[A-Z_]+__|%\(\w+\)s")
-_FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}|(?<![\w+%])%s")  # by sed, by Python's str.format
-# A line that another program, or a reader, puts something in the place of.
-_BLOCK = re.compile(r"^[ \t]*(?:\$\w+|\$\{\w+\}|<[\w -]+>|\.\.\.)[ \t]*$", re.MULTILINE)
+READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:[-_.][\w.-]+)?\.ya?ml")
 _IMPORT = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w(]", re.MULTILINE)
-# What this reader refuses and Compose's or kubectl's takes.
-_LIMITS = ("values are nested", "the text stands for", "a character that YAML", "found unexpected ':'")
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
 # What of a kustomization changes containers that stand elsewhere.
 _CHANGES = re.compile(
@@ -184,7 +176,7 @@ def _yaml_kind(path: PurePath, text: str) -> FileKind:
     kind = kind_of_documents(found)
     if kind is not None and "{{" in text and any(map(_is_filled_in, found.nodes)):
         return FileKind(TEMPLATE)
-    if kind is None and _READ_BY_NAME.fullmatch(path.name) and re.search(r"^services:", text, re.MULTILINE):
+    if kind is None and READ_BY_NAME.fullmatch(path.name) and re.search(r"^services:", text, re.MULTILINE):
         kind = COMPOSE  # one that lies over another, with no image of its own
     return FileKind(kind, found)
 
@@ -205,25 +197,6 @@ def without_definitions(text: str) -> str:
 
 def _blank(text: str) -> str:
     return "\n".join(" " * len(each) for each in text.split("\n"))
-
-
-def is_broken(name: str, text: str, message: str, line: int) -> bool:
-    """Return whether a text that can't be read is its author's to mend: its own reader stops there too.
-
-    A template's braces, a fixture that is broken on purpose, and limits of this reader are nobody's mistake.
-    """
-    path = PurePath(name)
-    if is_on_purpose(name) or any(each in message for each in _LIMITS):
-        return False
-    if not (_READ_BY_NAME.fullmatch(path.name) or _STARTS_YAML.match(text)):
-        return False
-    if _of_broken(path, text) == GITHUB or path.parts[-3:-1] == (".github", "workflows"):
-        return not re.search(r"(?<!\$)\{\{|\{%|<%", text)
-    near = "\n".join([each for each in text.split("\n")[:line] if each.strip()][-3:])
-    if "unknown escape" in message and "\\'" in near:  # which Go's reader takes
-        return False
-    filled = _FILLED.search(near) or (_BLOCK.search(near) and not _READ_BY_NAME.fullmatch(path.name))
-    return not (_PLACEHOLDER.search(text) or filled)
 
 
 def rendering_command(name: str, text: str) -> str:
@@ -288,8 +261,10 @@ def _is_template(path: PurePath, text: str) -> bool:
 def _of_broken(path: PurePath, text: str) -> str | None:
     """Return the kind of a text that is no YAML, by its words; None where they don't tell."""
     images = re.search(r"\b(?:image|build):", text)
-    if re.search(r"^services:", text, re.MULTILINE) and (images or _READ_BY_NAME.fullmatch(path.name)):
+    if re.search(r"^services:", text, re.MULTILINE) and (images or READ_BY_NAME.fullmatch(path.name)):
         return COMPOSE
     if re.search(r"^apiVersion:", text, re.MULTILINE) and re.search(r"^kind:", text, re.MULTILINE):
         return KUBERNETES
+    if path.name == ".gitlab-ci.yml":
+        return GITLAB
     return GITHUB if path.parts[-3:-1] == (".github", "workflows") else None

@@ -89,9 +89,8 @@ def lint_text(
     if isinstance(read, FileKind) and read.name == JOB_FILE:
         return Linted(name, text, JOB_FILE, in_order(findings_of_job(Path(name))))
     if isinstance(read, UnreadableText):
-        return Linted(
-            name, text, read.kind, (_broken(read._replace(broken=read.broken and not is_foreign_workflow(name))),)
-        )
+        most = Severity.INFO if is_foreign_workflow(name) else Severity.ERROR
+        return Linted(name, text, read.kind, (_broken(read._replace(severity=at_most(read.severity, most))),))
     if isinstance(read, FileKind) and read.name == TEMPLATE:
         return Linted(name, text, TEMPLATE, (_template(name, text),))
     return Linted(name, text, None)
@@ -221,7 +220,7 @@ def _too_long(name: str, text: str) -> Linted:
 
 
 def _broken(read: UnreadableText) -> TextFinding:
-    if not read.broken or read.kind == DEVCONTAINER:  # whose own reader goes on without what follows
+    if read.severity is Severity.INFO or read.kind == DEVCONTAINER:  # whose own reader goes on without what follows
         whose = "this Python" if read.kind == TRAINING_SCRIPT else "its reader"
         diagnostic = Diagnostic(
             "TL393",
@@ -236,6 +235,7 @@ def _broken(read: UnreadableText) -> TextFinding:
             "TL393",
             f"the {read.kind} file can't be read: {read.message}",
             "correct this line; the file's own reader stops here too",
+            severity=read.severity,
             span=read.span,
         ),
         "text-unreadable",

@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from trainlaunch.diagnostics import Span
+from trainlaunch.diagnostics import Severity, Span
 from trainlaunch.lint import devcontainer, workflow, yaml_files
+from trainlaunch.lint.broken_texts import gravity_of_broken
 from trainlaunch.lint.command_lines import MAKE_SHELL, blocks, fenced, fences, read_regions, recipes, whole
 from trainlaunch.lint.dockerfile import read_dockerfile
 from trainlaunch.lint.ecs import read_ecs
-from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, FileKind, is_broken, kind_of
+from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, FileKind, kind_of
 from trainlaunch.lint.unused_files import is_on_purpose
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
@@ -48,12 +49,12 @@ _REGIONS = {SHELL: whole, MARKDOWN: fences, MAKEFILE: recipes}
 
 
 class UnreadableText(NamedTuple):
-    """A text of a kind that lint reads, which can't be read from a place on; `broken` says that nobody can read it."""
+    """A text of a kind that lint reads, which can't be read from a place on; an info unless others can't either."""
 
     kind: str
     message: str
     span: Span
-    broken: bool = False
+    severity: Severity = Severity.INFO
 
 
 def read_text(text: str, name: str, forced: str | None = None) -> SourceText | UnreadableText | FileKind:
@@ -62,8 +63,8 @@ def read_text(text: str, name: str, forced: str | None = None) -> SourceText | U
     if kind.name in _YAML and kind.read is not None:
         if kind.read.broken is not None:
             message, span = kind.read.broken
-            mended = is_broken(name, text, message, span.line)
-            return _merging(text, name, kind.name) or UnreadableText(kind.name, message, span, mended)
+            severity = gravity_of_broken(name, text, message, span.line)
+            return _merging(text, name, kind.name) or UnreadableText(kind.name, message, span, severity)
         return _YAML[kind.name](text, name, kind.read)
     if kind.name == TRAINING_SCRIPT:
         script = read_script(text, name)
@@ -93,7 +94,7 @@ def _merging(text: str, name: str, kind: str, at: int | None = None) -> Unreadab
         return None
     message = f"Git left both sides of a merge in it, from {first[0]} on"
     span = Span(name, line, 1, line, len(first[0]) + 1)
-    return UnreadableText(kind, message, span, broken=not is_on_purpose(name))
+    return UnreadableText(kind, message, span, Severity.INFO if is_on_purpose(name) else Severity.ERROR)
 
 
 def embedded(text: str, name: str) -> Iterator[SourceText]:

@@ -23,6 +23,7 @@ from trainlaunch.rules.texts import (
     script_loaders,
     shells,
     shm_mounts,
+    size_units,
     stated_sizes,
 )
 from trainlaunch.yamltree.tolerant import Scalar
@@ -36,6 +37,7 @@ FAMILIES = (
     gpu_requests,
     script_loaders,
     shells,
+    size_units,
     stated_sizes,
     missing_sizes,
     platforms,
@@ -56,7 +58,7 @@ _CAUSES: dict[TextRule, tuple[TextRule, ...]] = {
         shm_mounts.remount_in_container,
         missing_sizes.shm_size_in_environment,
     ),
-    stated_sizes.shm_without_memory_limit: (stated_sizes.size_in_thousandths,),
+    stated_sizes.shm_without_memory_limit: (size_units.size_in_thousandths,),
 }
 
 

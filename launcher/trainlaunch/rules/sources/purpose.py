@@ -55,7 +55,7 @@ _SERVING_KINDS = frozenset(
     {"Deployment", "DaemonSet", "ReplicaSet", "StatefulSet", "InferenceService", "Service", "Rollout"}
 )
 _OF_OTHERS = re.compile(
-    r"tensorflow|xgboost|lightgbm|(?:^|[/_.-])jax|maxtext|paddle|mxnet|mindspore|sklearn|scikit|catboost"
+    r"tensorflow|(?:^|[/_.:-])tf-?\d|xgboost|lightgbm|(?:^|[/_.-])jax|maxtext|paddle|mxnet|mindspore|sklearn|scikit|catboost"
 )
 _OF_LOADER = "workers of a DataLoader"
 _OWN_TEXT = "the script's own text"

@@ -195,7 +195,7 @@ def _of_unknown(container: SourceContainer, beside: Beside) -> tuple[Severity | 
     shell = bool(container.argvs) or workload.format != "docker_run" or not _KEPT_OPEN.isdisjoint(workload.rest)
     followed = [certain for each, certain in beside.training_lines if line < each <= line + _NEAR]
     if gpus and idle and shell and followed:
-        found = Severity.WARNING if any(followed) else Severity.INFO
+        found = Severity.WARNING if any(followed) and not is_of_others(container) else Severity.INFO
         return found, "a shell with GPUs, and training commands follow for it"
     if count is not None and count > 1:
         told = any(each == "the image" or each.startswith("the kind ") for each in container.purpose.signs)

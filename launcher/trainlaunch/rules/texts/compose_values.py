@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from pathlib import Path
 
 from trainlaunch.diagnostics import Edit, Severity
 from trainlaunch.formats.compose.values import pieces, spelled
@@ -11,6 +12,7 @@ from trainlaunch.formats.kubernetes.fields import is_null
 from trainlaunch.formats.workload import Known
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
+from trainlaunch.rules.sources.near_files import named_by_env_files
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
@@ -37,8 +39,9 @@ _MAX_NAME = {"Job": _MAX_LABEL, "Service": _MAX_LABEL, "CronJob": 52, "StatefulS
 @container_rule("TL360", Severity.WARNING, kinds=(COMPOSE,))
 def dollar_read_by_compose(container: SourceContainer) -> Iterator[Problem]:
     """A variable of a command is one that the service's own environment gives a literal value."""
-    env = container.workload.env
-    yield from _set_inside(container)
+    outside = named_by_env_files(Path(container.workload.span.file).parent)
+    env = {name: value for name, value in container.workload.env.items() if name not in outside}
+    yield from _set_inside(container, outside)
     for key in ("command", "entrypoint", "healthcheck"):
         used: dict[str, tuple[str, Node]] = {}  # by name: as it is written first, and where
         for node in below(at(container.own, key)):
@@ -58,14 +61,14 @@ def dollar_read_by_compose(container: SourceContainer) -> Iterator[Problem]:
             )
 
 
-def _set_inside(container: SourceContainer) -> Iterator[Problem]:
+def _set_inside(container: SourceContainer, outside: Collection[str]) -> Iterator[Problem]:
     """Yield what a shell's text of a command sets itself and uses, and Compose replaces before any shell reads it."""
     for node in (each for key in ("command", "entrypoint") for each in below(at(container.own, key))):
         if not isinstance(node, Scalar) or "$" not in node.text:
             continue
         for text, variable in pieces(node.text):
             match = _NAME.fullmatch(text) if variable else None
-            if match is None or match[1] in container.workload.env:
+            if match is None or match[1] in container.workload.env or match[1] in outside:
                 continue
             found = re.search(
                 rf"(?:^|[\s;&|])(?:export )?{match[1]}=|\bfor {match[1]} in\b|\bread (?:-r )?{match[1]}\b", node.text

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from trainlaunch.diagnostics import Edit, Severity
 from trainlaunch.formats.docker.flags import flag_name
 from trainlaunch.formats.docker.table import FLAGS, SWITCHES
-from trainlaunch.formats.workload import Workload, stated
+from trainlaunch.formats.workload import Known, Workload, stated
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import text_rule
 from trainlaunch.rules.sources.container_facts import command_span, is_torch_image
@@ -87,6 +87,8 @@ def docker_line_cut(file: SourceText) -> Iterator[Problem]:
             problem = _behind_backslash(file, blank)
         elif line.workload.image is None and line.words and needs:
             problem = _line_ends(file, line)
+        elif needs and isinstance(line.workload.image, Known) and line.workload.image.value.startswith("/"):
+            problem = _path_for_image(line, line.workload.image)
         else:
             problem = _options_behind(line)
         if problem is not None:
@@ -103,6 +105,18 @@ def _behind_backslash(file: SourceText, blank: SourceWord) -> Problem:
         "docker takes a blank for the image's name, and the shell what follows for another command",
         span=span,
         edits=() if rest else (Edit(span, ""),),
+    )
+
+
+def _path_for_image(line: _Line, image: Known[str]) -> Problem | None:
+    """Return that a path stands where the image does; Podman has kinds of images that begin with one."""
+    if line.container.podman:
+        return None
+    return Problem(
+        f"the docker line has no image: it takes {image.text} for one",
+        f"write the image in front of {image.text}",
+        "docker stops with `invalid reference format`, exit 125",
+        span=image.span,
     )
 
 

@@ -277,4 +277,11 @@ def visible_devices_contradict(container: SourceContainer) -> Iterator[Problem]:
     granted = GrantedGpus(count, in_cluster=workload.format == KUBERNETES)
     for name, message, why in contradictions(env, granted):
         value = workload.env[name]
-        yield Problem(message, f"delete {name}", why, span=value.span if isinstance(value, Known) else None)
+        alone = name == "NVIDIA_VISIBLE_DEVICES" and not trains(container)  # what it is shown too much of is unused
+        yield Problem(
+            message,
+            f"delete {name}",
+            why,
+            span=value.span if isinstance(value, Known) else None,
+            severity=Severity.INFO if alone else None,
+        )

@@ -215,7 +215,7 @@ def sigterm_ends_with_zero(file: SourceText) -> Iterator[Problem]:
                 "end with 143, or another code that restart.on_exit_codes names",
                 "on Kubernetes the Job of an evicted pod is then Complete, and nothing trains on",
                 span=span_of(file, ends[0]),
-                severity=None if may_run_in_container(file) else Severity.INFO,
+                severity=None if _saves(handler) and may_run_in_container(file) else Severity.INFO,
             )
 
 

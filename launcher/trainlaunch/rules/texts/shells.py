@@ -12,7 +12,7 @@ from trainlaunch.rules.base.text_rule import at_container, container_rule, text_
 from trainlaunch.rules.sources.container_facts import command_span
 from trainlaunch.rules.sources.instructions import instruction_text
 from trainlaunch.rules.sources.near_scripts import near_script
-from trainlaunch.rules.sources.programs import Argv, program
+from trainlaunch.rules.sources.programs import SERVING, Argv, program
 from trainlaunch.rules.sources.source_text import (
     KUBERNETES,
     PRACTICE,
@@ -109,7 +109,7 @@ def _waiting(file: SourceText, container: SourceContainer) -> Iterator[Problem]:
             f"write exec in front of {first} and drop what follows{shared}",
             _WHY,
             span=command_span(container.workload),
-            severity=_of_lost_signal(file, container.argvs),
+            severity=Severity.INFO if container.purpose.verdict == SERVING else _of_lost_signal(file, container.argvs),
         )
 
 

@@ -1,159 +1,22 @@
-"""How large /dev/shm is against its workers and its memory, and sizes whose unit is another one than meant, or none."""
+"""How large /dev/shm is against its workers and its memory."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from fractions import Fraction
 
-from trainlaunch.diagnostics import Edit, Severity
-from trainlaunch.formats.workload import ABSENT, SIZE, TMPFS, UNSIZED, Known, Unknown, Value, Workload
+from trainlaunch.diagnostics import Severity
+from trainlaunch.formats.workload import ABSENT, SIZE, TMPFS, UNSIZED, Known, Workload
 from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.memory_and_files import CHARGED
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
-from trainlaunch.rules.sources.container_facts import KINDS_OF_PODS, has_gpu, is_fragment, size_text, suggested_shm
+from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_fragment, size_text, suggested_shm
 from trainlaunch.rules.sources.purpose import certainly_trains, is_of_others, ranks_of, trains, workers_of
-from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer
+from trainlaunch.rules.sources.source_text import KUBERNETES, SourceContainer
 from trainlaunch.rules.sources.training_commands import stated_prefetch
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
-_KNOWN_KINDS = KINDS_OF_PODS | {  # whose sizes Kubernetes reads
-    *("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow", "Service"),
-}
-_DECIMAL = re.compile(r"[\"']?([0-9.]+)([MGT])[\"']?", re.ASCII)
-_FRACTION = re.compile(r"([\"']?)([0-9]{1,15}\.[0-9]{1,15})([KMGT])i\1", re.ASCII)
-_MILLI = re.compile(r"([\"']?)([0-9]+)m\1", re.ASCII)
-_SIZE = re.compile(r"[\"']?([0-9]+(?:[.,][0-9]+)?)[ _]*([KMGT])i?(?:b|bytes?)?[\"']?", re.ASCII | re.IGNORECASE)
-_BINARY = re.compile(r"([\"']?)([0-9]+)([KMGT])i\1", re.ASCII | re.IGNORECASE)
-_BEGINS_AS_SIZE = re.compile(r"""["']?[.\d][^$`{!<>\[\]]*\Z""")  # else a placeholder, or what a variable decides
-_MAX_DIGITS = 6  # of a size in thousandths; a longer one was written by a machine, and is right
-
-
-def _sizes(container: SourceContainer, shm: str) -> tuple[tuple[str, Value[int]], ...]:
-    """Return the sizes of /dev/shm, which is called `shm`, and of the memory limit."""
-    workload = container.workload
-    return (shm, workload.shm.size or workload.shm.declared), ("memory", workload.memory)
-
-
-@container_rule("TL302", Severity.ERROR)
-def size_without_unit(container: SourceContainer) -> Iterator[Problem]:
-    """A size is a bare number below one MiB."""
-    for what, value in _sizes(container, "/dev/shm"):
-        if not isinstance(value, Known) or not 0 < value.value < MIB:
-            continue
-        number = value.text.strip("\"'").rstrip("bB")
-        if number.isdecimal():
-            unit = {KUBERNETES: "Gi", COMPOSE: "gb"}.get(container.workload.format, "g")
-            if value.value >= 1024:
-                unit = {KUBERNETES: "Mi", COMPOSE: "mb"}.get(container.workload.format, "m")
-            yield Problem(
-                f"the size of {what} is {value.text}: {value.value} bytes, less than one MiB",
-                f"write {number}{unit}",
-                "a number without a unit counts bytes",
-                span=value.span,
-                severity=_of_reader(container),
-            )
-
-
-def _of_reader(container: SourceContainer) -> Severity | None:
-    """Return how grave a size is that its reader takes otherwise: who reads an object of unknown kind nobody knows."""
-    unknown = container.workload.format == KUBERNETES and container.object_kind not in _KNOWN_KINDS
-    return Severity.WARNING if unknown or container.podman else None
-
-
-@container_rule("TL303", Severity.ERROR, KUBERNETES)
-def size_in_thousandths(container: SourceContainer) -> Iterator[Problem]:
-    """A size of a pod is in thousandths of a byte."""
-    for what, value in _sizes(container, "sizeLimit"):
-        match = _MILLI.fullmatch(value.text) if isinstance(value, Known) else None
-        if match and value is not None and len(match[2]) <= _MAX_DIGITS:
-            quote, number = match[1], match[2]
-            yield Problem(
-                f"{what} {number}m is {int(number) / 1000:g} bytes",
-                f"write {number}Mi",
-                "in Kubernetes m is a thousandth; 512m means 512 MiB only in Docker",
-                span=value.span,
-                edits=(Edit(value.span, f"{quote}{number}Mi{quote}"),),
-            )
-
-
-@container_rule("TL304", Severity.ERROR)
-def size_not_read(container: SourceContainer) -> Iterator[Problem]:
-    """A size is a Kubernetes quantity in docker or Compose, or no size at all to its reader."""
-    workload = container.workload
-    shm = workload.shm
-    for what, value in (("/dev/shm", shm.size), ("/dev/shm", shm.declared), ("memory", workload.memory)):
-        if not isinstance(value, Unknown) or "unclear" in workload.rest or not _BEGINS_AS_SIZE.match(value.text):
-            continue
-        message = f"the size of {what} is {value.text}, which is not a size here"
-        match = _BINARY.fullmatch(value.text) if workload.format not in {KUBERNETES, ECS} else None
-        if match is None:
-            yield Problem(
-                message,
-                _size_of(value.text, workload.format),
-                "the reader of this file knows other units, and stops with an error",
-                span=value.span,
-                severity=_of_reader(container),
-            )
-            continue
-        size = match[2] + match[3].lower() + ("b" if workload.format == COMPOSE else "")
-        yield Problem(
-            message,
-            f"write {size}",
-            "Ki, Mi and Gi are Kubernetes' suffixes; docker and Compose read k, m and g, in the same powers of two",
-            span=value.span,
-            severity=_of_reader(container),  # old versions of Podman take them
-            edits=(Edit(value.span, f"{match[1]}{size}{match[1]}"),),
-        )
-
-
-def _size_of(text: str, reader: str) -> str:
-    """Return the fix for a text that is no size to its reader: the nearest that is one."""
-    if reader == ECS:
-        return "write a whole number of MiB, as 2048"
-    form = {KUBERNETES: "Gi", COMPOSE: "gb"}.get(reader, "g")
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        return f"write a size like 8{form}"
-    return f"write {match[1].replace(',', '.')}{form.replace('g', match[2].lower()).replace('G', match[2].upper())}"
-
-
-@container_rule("TL305", Severity.INFO, KUBERNETES)
-def size_decimal(container: SourceContainer) -> Iterator[Problem]:
-    """Kubernetes reads a size of /dev/shm in powers of ten."""
-    size = container.workload.shm.size
-    match = _DECIMAL.fullmatch(size.text) if isinstance(size, Known) else None
-    if match and isinstance(size, Known):
-        number, letter = match[1], match[2]
-        yield Problem(
-            f"sizeLimit {number}{letter} is {size.value / GIB:.1f} GiB",
-            f"write {number}{letter}i for powers of two; in Docker this size is {size.value // MIB}m",
-            f"{letter} counts in powers of ten in Kubernetes and in powers of two in Docker",
-            span=size.span,
-        )
-
-
-@container_rule("TL306", Severity.WARNING, KUBERNETES)
-def size_fractional(container: SourceContainer) -> Iterator[Problem]:
-    """A size of a pod is not a whole number of bytes."""
-    workload = container.workload
-    for what, value in (("sizeLimit", workload.shm.size), ("memory", workload.memory)):
-        match = _FRACTION.fullmatch(value.text) if isinstance(value, Known) else None
-        if match is None or value is None:
-            continue
-        exact = Fraction(match[2]) * 2 ** (10 * ("KMGT".index(match[3]) + 1))
-        if exact.denominator != 1:
-            rounded = f"{-(-exact // MIB)}Mi"
-            yield Problem(
-                f"{what} {match[2]}{match[3]}i is not a whole number of bytes",
-                f"write {rounded}",
-                "the API server stores it in thousandths of a byte and warns; other readers refuse it",
-                span=value.span,
-                edits=(Edit(value.span, f"{match[1]}{rounded}{match[1]}"),),
-            )
-
-
+_OF_A_NODE = 8  # GPUs
 _BATCHES_HELD = 2
 _MIN_BATCH_BYTES = 4 * MIB  # seven RGB images of 224 × 224 as float32
 _BESIDE_GPU, _BESIDE_CPU = 2 * GIB, 512 * MIB  # what one training process is estimated to use
@@ -225,8 +88,14 @@ def shm_unlimited(container: SourceContainer) -> Iterator[Problem]:
         f"add {key} {size}" + ("" if limited else ", and a memory limit above it"),
         "it is min(node's allocatable memory, memory limit, sizeLimit), of those that are set",
         span=workload.shm.span,
-        severity=None if not limited and trains(container) else Severity.INFO,
+        severity=None if not limited and _has_neighbours(container) and trains(container) else Severity.INFO,
     )
+
+
+def _has_neighbours(container: SourceContainer) -> bool:
+    """Return whether other pods may well run on a container's node: one with 8 GPUs, or with TPUs, has it alone."""
+    tpus = "google.com/tpu" in container.workload.devices
+    return not tpus and (gpu_count(container.workload) or 0) < _OF_A_NODE
 
 
 @container_rule("TL308", Severity.WARNING, KUBERNETES)
@@ -242,7 +111,7 @@ def shm_without_memory_limit(container: SourceContainer) -> Iterator[Problem]:
             f"set resources.limits.memory to {size.text} plus what the processes use",
             "pages of /dev/shm are the container's memory; the scheduler reserves only what is requested",
             span=size.span,
-            severity=None if trains(container) else Severity.INFO,
+            severity=None if _has_neighbours(container) and trains(container) else Severity.INFO,
         )
 
 
