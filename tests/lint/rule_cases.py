@@ -16,6 +16,18 @@ SIZE = ', "linuxParameters": {"sharedMemorySize": 1024}'
 JOB = "apiVersion: batch/v1\nkind: %s\nmetadata: {name: %s}\nspec: {}\n"
 GITLAB = "t:\n  image: x\n  script: [%s]\n"
 TERMINAL = "on: push\njobs:\n  t:\n%s    runs-on: x\n    steps: [{run: docker run -it x:1 make}]\n"
+PYTORCH_JOB = """kind: PyTorchJob
+spec:
+  nprocPerNode: "4"
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+          - image: t:1
+            command: [python3, -m, torch.distributed.run, train.py]
+            resources: {limits: {nvidia.com/gpu: %d}}
+"""
 HIDDEN = ".b: {image: x}\nt:\n  extends: %s\n  script: [python train.py --num-workers 2]\n"
 TOLERATED = "tolerations: [{key: nvidia.com/gpu, operator: Exists}]"
 ASKED = "resources: {limits: {%s: 1}}\n"
@@ -39,6 +51,10 @@ CASES: list[tuple[str, str, str, int]] = [
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 t:1 torchrun --nproc_per_node 4 train.py", 1),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus 4 t:1 torchrun --nproc_per_node 4 train.py", 0),
     ("ranks-exceed-gpus", "shell", SHM + "--gpus all t:1 torchrun --nproc_per_node 4 train.py", 0),
+    ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 -e PET_NPROC_PER_NODE=4 t:1 torchrun train.py", 1),
+    ("ranks-exceed-gpus", "shell", SHM + "--gpus 2 -e PET_NPROC_PER_NODE=4 t:1 torchrun --nproc-per-node=$N a.py", 0),
+    ("ranks-exceed-gpus", "kubernetes", PYTORCH_JOB % 2, 1),
+    ("ranks-exceed-gpus", "kubernetes", PYTORCH_JOB % 4, 0),
     ("ranks-exceed-gpus", "kubernetes", pod(RANKS % "nvidia.com/gpumem: 9, nvidia.com/gpu: 2"), 1),
     ("ranks-exceed-gpus", "kubernetes", pod(RANKS % "nvidia.com/gpu.shared: 4"), 0),
     ("ranks-exceed-gpus", "kubernetes", pod(RANKS % "gpu.intel.com/millicores: 500, gpu.intel.com/i915: 2"), 1),

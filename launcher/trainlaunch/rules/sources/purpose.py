@@ -57,6 +57,7 @@ _SERVING_KINDS = frozenset(
 _OF_OTHERS = re.compile(
     r"tensorflow|(?:^|[/_.:-])tf-?\d|xgboost|lightgbm|(?:^|[/_.-])jax|maxtext|paddle|mxnet|mindspore|sklearn|scikit|catboost"
 )
+_TORCHRUN = frozenset({"torchrun", "torch.distributed.run"})
 _OF_LOADER = "workers of a DataLoader"
 _OWN_TEXT = "the script's own text"
 _SERVING_NAME = re.compile(
@@ -153,7 +154,15 @@ def shown_workers(container: SourceContainer) -> int | None:
 
 def ranks_of(container: SourceContainer) -> int:
     """Return the training processes that a container's launcher starts, 1 where nothing says a number."""
-    return stated_ranks(container.argvs) or 1
+    return stated_ranks(container.argvs) or _handed_ranks(container) or 1
+
+
+def _handed_ranks(container: SourceContainer) -> int | None:
+    """Return the number that a variable, which Kubeflow's operator may set, hands to a torchrun without one."""
+    if not any(_TORCHRUN & {*each} and "nproc" not in " ".join(each) for each in container.argvs):
+        return None
+    handed = stated(env_of(container).get("PET_NPROC_PER_NODE")) or container.workload.rest.get("spec.nprocPerNode")
+    return int(str(handed)) if re.fullmatch(r"[1-9]\d{0,2}", str(handed)) else None
 
 
 def _all_other(found: list[tuple[str, tuple[str, ...]]]) -> bool:
