@@ -15,7 +15,6 @@ TASK = '{"containerDefinitions": [{"name": "t", "image": "x:1"%s}]%s}'
 SIZE = ', "linuxParameters": {"sharedMemorySize": 1024}'
 JOB = "apiVersion: batch/v1\nkind: %s\nmetadata: {name: %s}\nspec: {}\n"
 GITLAB = "t:\n  image: x\n  script: [%s]\n"
-TERMINAL = "on: push\njobs:\n  t:\n%s    runs-on: x\n    steps: [{run: docker run -it x:1 make}]\n"
 PYTORCH_JOB = """kind: PyTorchJob
 spec:
   nprocPerNode: "4"
@@ -28,6 +27,7 @@ spec:
             command: [python3, -m, torch.distributed.run, train.py]
             resources: {limits: {nvidia.com/gpu: %d}}
 """
+WORKERS = "python train.py --num-workers 2"
 HIDDEN = ".b: {image: x}\nt:\n  extends: %s\n  script: [python train.py --num-workers 2]\n"
 TOLERATED = "tolerations: [{key: nvidia.com/gpu, operator: Exists}]"
 ASKED = "resources: {limits: {%s: 1}}\n"
@@ -202,6 +202,9 @@ CASES: list[tuple[str, str, str, int]] = [
     ),
     ("shm-size-in-swarm", "shell", "docker service create --shm-size=1g x:1", 1),
     ("shm-size-in-swarm", "shell", "docker service create --mount type=tmpfs,dst=/dev/shm x:1 --shm-size 4g", 0),
+    ("shm-size-in-swarm", "shell", "docker service create --name=a -d x:1 --shm-size 4g", 0),
+    ("shm-size-in-swarm", "shell", "docker service create --name=a $A --shm-size 4g x:1", 1),
+    ("shm-size-in-swarm", "shell", "docker service update a --shm-size 4g", 1),
     ("shm-size-in-swarm", "compose", SERVICE % "deploy: {placement: {constraints: [a]}}", 1),
     ("shm-size-in-swarm", "compose", SERVICE % "deploy: {replicas: 2}", 0),
     ("remount-in-container", "shell", RUN + "t:1 sh -c 'mount -o remount,size=8g /dev/shm; python train.py'", 1),
@@ -216,6 +219,8 @@ CASES: list[tuple[str, str, str, int]] = [
     ("size-left-to-gitlab-runner", "gitlab-ci", "t:\n  script: [python train.py --num-workers 2]\n", 0),
     ("size-left-to-gitlab-runner", "gitlab-ci", HIDDEN % ".b", 1),
     ("size-left-to-gitlab-runner", "gitlab-ci", HIDDEN % "[.c, t]", 0),
+    ("size-left-to-gitlab-runner", "gitlab-ci", HIDDEN % ".d" + ".d: {extends: [.b, t]}", 1),
+    ("size-left-to-gitlab-runner", "gitlab-ci", GITLAB.replace("t:", "t: &t") % WORKERS + "u: {<<: *t}", 1),
     ("visible-devices-contradict", "shell", RUN + "--gpus 2 -e CUDA_VISIBLE_DEVICES=0,2 t:1", 1),
     ("visible-devices-contradict", "shell", RUN + "--gpus 2 -e CUDA_VISIBLE_DEVICES=0,1 t:1", 0),
     ("visible-devices-contradict", "shell", RUN + "--gpus all -e CUDA_VISIBLE_DEVICES=3 t:1", 0),
@@ -350,9 +355,13 @@ CASES: list[tuple[str, str, str, int]] = [
     ("dollar-without-shell", "kubernetes", pod("args: [python, train.py, $E]\nenv: [{name: E, value: '3'}]"), 1),
     ("dollar-without-shell", "kubernetes", pod("args: [python, train.py, $(E)]\nenv: [{name: E, value: '3'}]"), 0),
     ("size-not-read", "shell", RUN + "--shm-size=1,5g t:1", 1),
-    ("size-without-unit", "shell", RUN + "--ipc=host --shm-size 4096 t:1", 0),
+    ("size-not-read", "kubernetes", pod("resources: {limits: {memory: 8Gi + 2Gi}}"), 0),
+    ("size-without-unit", "shell", RUN + "--ipc=none --shm-size 4096 t:1", 0),
+    ("size-in-thousandths", "kubernetes", pod("resources: {limits: {memory: 1m}}", kind="Thing"), 1),
     ("docker-line-cut", "shell", RUN + "--gpus all -it /bin/bash", 1),
-    ("docker-line-cut", "shell", "podman run --gpus all -it --rootfs /srv/root", 0),
+    ("docker-line-cut", "shell", "nerdctl run --gpus all -it --rootfs /srv/root", 0),
+    ("docker-line-cut", "shell", RUN + "--gpus all $IMAGE /bin/bash", 0),
+    ("docker-line-cut", "shell", "IMAGE=\n" + RUN + "--gpus all $IMAGE /bin/bash", 0),
     ("size-not-read", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "4GB")), 1),
     ("size-not-read", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "'{{ x }}'")), 0),
     ("size-not-read", "ecs", TASK % (SIZE.replace("1024", '"1g"'), ""), 1),

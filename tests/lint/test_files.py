@@ -196,6 +196,58 @@ def test_a_folder_of_which_nothing_is_read_is_an_error_beside_one_that_is(trainl
     )
 
 
+@pytest.mark.parametrize(("line", "severity"), [("shm_size: 8gb", "info"), ("command: run", "error")])
+def test_what_a_compose_file_says_too_is_not_lost(line: str, severity: str, tmp_path: Path) -> None:
+    """A devcontainer's runArgs are then only words too many."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "compose.yaml").write_text(f"services: {{t: {{image: x, {line}}}}}")
+    path = tmp_path / ".devcontainer" / "devcontainer.json"
+    path.parent.mkdir()
+    path.write_text('{"dockerComposeFile": "../compose.yaml", "service": "t", "runArgs": ["--shm-size=8g"]}')
+    (found,) = lint_file(path).findings
+    assert (found.diagnostic.code, found.severity.value) == ("TL320", severity)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "times"),
+    [
+        (".env", "export API_KEY : a", 0),
+        (".env.sample", "\ufeffAPI_KEY=", 0),
+        ("app.env", "API_KEY=a", 1),
+        ("env.py", "API_KEY=a", 1),
+        (".env", "API_KEY_2=a", 1),
+    ],
+)
+def test_a_variable_that_users_write_into_env_is_composes(name: str, text: str, times: int, tmp_path: Path) -> None:
+    """A file for `env_file` sets the container's environment alone."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / name).write_text(text)
+    compose = tmp_path / "compose.yaml"
+    compose.write_text("services:\n  t: {image: x, command: run --key $API_KEY, environment: [API_KEY=b]}\n")
+    assert [each.diagnostic.code for each in lint_file(compose).findings] == ["TL360"] * times
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "severity"),
+    [
+        (".gitlab-ci.yml", "image: x\nservices: [a\nt: ]:", "warning"),
+        (".gitlab-ci.yml", 'image: x\nt: {script: ["it\\\'s"]}', "warning"),
+        ("manifest.yaml", "apiVersion: v1\nkind: Pod\nspec: {containers: [a\nt: ]:", "warning"),
+        ("compose.yaml", "services: {a: {image: x, command: [rm, '*A*'], shm_size: 2gb: x}}", "error"),
+        ("third_party/compose.yaml", "services: {a: {image: x, shm_size: 2gb: x}}", "info"),
+        ("-", "services: {a: {image: x, shm_size: 2gb: x}}", "error"),
+    ],
+)
+def test_a_broken_text_is_an_error_where_its_reader_finds_it_by_name(
+    name: str, text: str, severity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere it may be a template of a kind that nobody knows."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
+    (found,) = lint_text(text, name).findings
+    assert (found.diagnostic.code, found.severity.value) == ("TL393", severity)
+
+
 def test_values_of_a_dotenv_are_judged_and_never_printed(trainlaunch: Runs, tmp_path: Path) -> None:
     """The .env beside a Compose file may hold what nobody should read in a log."""
     (tmp_path / ".env").write_text("RANKS=4\nAPI_TOKEN=hunter2\n")

@@ -182,10 +182,10 @@ def test_a_merge_that_was_left_is_named(kind: str, text: str, line: int) -> None
         ("{gigabytes}Gi", "info"),
         ("[PROJECT]-media", "info"),
         ("*PROJECT*", "info"),
-        ("[PROJECT] media", "warning"),
+        ("[PROJECT] media", "error"),
         ("x\n  ${LABELS}\n", "info"),
-        ("${GIGABYTES}: Gi", "warning"),
-        ("'a' b", "warning"),
+        ("${GIGABYTES}: Gi", "error"),
+        ("'a' b", "error"),
     ],
 )
 def test_a_template_that_is_no_yaml_before_it_is_filled_in_is_nobodys_mistake(value: str, severity: str) -> None:

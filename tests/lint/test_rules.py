@@ -294,6 +294,7 @@ def test_every_rule_has_near_misses() -> None:
         (RUN + "-it --gpus all t:1 bash\npip install torch\npython train.py --epochs 3", "info"),
         (RUN + "-it --gpus all t:1 bash\npip install torch\ntorchrun --nproc_per_node 2 train.py", "warning"),
         (RUN + "-it --gpus all t:tf212 bash\nhorovodrun -np 4 python train.py", "info"),
+        (RUN + "-it --gpus all t:tf32 bash\ntorchrun --nproc_per_node 4 train.py", "warning"),
     ],
 )
 def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: str | None) -> None:
@@ -302,7 +303,7 @@ def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: s
     assert found == [("shm-size-missing", severity)] * (severity is not None)
 
 
-WINDOWS = pod("resources: {limits: {memory: 800m}}", spec="nodeSelector: {kubernetes.io/os: windows}")
+WINDOWS = pod("resources: {limits: {memory: 800m}}", spec="%s")
 UNLIMITED = pod(
     f"command: [python, train.py]\nresources: {{limits: {{%s}}}}\n{MOUNT}", "{name: dshm, emptyDir: {medium: Memory}}"
 )
@@ -319,8 +320,6 @@ SHARED = (
     [
         ("shell", RUN + "-m 4g --shm-size=4g t:1 python train.py --num-workers 4", "info"),
         ("shell", RUN + "-m 4g --shm-size=5g t:1 python train.py --num-workers 4", "error"),
-        ("github-actions", rule_cases.TERMINAL % "", "error"),
-        ("github-actions", rule_cases.TERMINAL % "    if: false\n", "info"),
         ("compose", rule_cases.DEVICES % ZERO, "info"),
         ("compose", (rule_cases.DEVICES % ZERO).replace("shm", "command: python train.py, shm"), "warning"),
         ("shell", RUN + "--ipc=host --shm-size=1g t:1 python train.py", "info"),
@@ -336,7 +335,7 @@ SHARED = (
         ("shell", RUN + "--gpus all -v $A pytorch/pytorch:2 python train.py --num-workers 2", "warning"),
         ("compose", "services: {t: {image: x, mem_limit: 8g, memswap_limit: 2g}}", "warning"),
         ("compose", rule_cases.SERVICE % "command: [sh, -c, 'echo ${{ name }}']", "info"),
-        ("devcontainer", '{"dockerComposeFile": "a", "runArgs": ["--init"]}', "info"),
+        ("devcontainer", '{"dockerComposeFile": "a", "runArgs": ["--init", "--device=/dev/ttyUSB0"]}', "info"),
         ("dockerfile", 'FROM pytorch/pytorch:2\nENV SHM_SIZE=8g\nCMD ["python", "train.py"]', "info"),
         ("github-actions", rule_cases.STEP % "'[ -t 0 ] && docker run -it x'", "info"),
         (
@@ -345,13 +344,18 @@ SHARED = (
             "warning",
         ),
         ("kubernetes", "kind: Pod\nspec: {containers: [{name: t, resources: {limits: {memory: 16GB}}}]}", "warning"),
-        ("kubernetes", WINDOWS, "info"),
+        ("kubernetes", WINDOWS % "nodeSelector: {kubernetes.io/os: windows}", "info"),
+        ("kubernetes", WINDOWS % "os: {name: windows}", "info"),
+        ("kubernetes", WINDOWS % "nodeSelector: {kubernetes.io/os: linux}", "error"),
+        ("kubernetes", WINDOWS.replace("Pod", "Thing") % "priority: 1", "warning"),
         ("kubernetes", pod("resources: {limits: {memory: 1.2Gi}}"), "info"),
         ("kubernetes", pod("command: [python, train.py]\nresources: {limits: {memory: 1.2Gi}}"), "warning"),
         ("kubernetes", UNLIMITED % "nvidia.com/gpu: 4", "warning"),
         ("kubernetes", UNLIMITED % "nvidia.com/gpu: 8", "info"),
+        ("kubernetes", UNLIMITED % "nvidia.com/mig-1g.10gb: 8", "warning"),
         ("kubernetes", UNLIMITED % "google.com/tpu: 4", "info"),
         ("kubernetes", pod(SHOWN_ALL), "info"),
+        ("kubernetes", pod(SHOWN_ALL.replace("all", "none")), "warning"),
         ("kubernetes", pod(SHOWN_ALL + f"command: [python, train.py]\n{MOUNT}", SIZED), "warning"),
         ("shell", RUN + "python:3 sh -c 'pip install x\npython train.py\nbentoml build'", "info"),
         ("training-script", rule_cases.STOP.replace("save_checkpoint", "print") % ("exit()", "SIGTERM") + LOOP, "info"),

@@ -6,38 +6,38 @@ import re
 from pathlib import PurePath
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.lint.file_kinds import READ_BY_NAME
+from trainlaunch.lint.file_kinds import PIPELINE, READ_BY_NAME
 from trainlaunch.lint.unused_files import is_on_purpose
 
 # Notes with YAML in them begin with something else, and no program reads them by such a name.
 _STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
 _PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|(?<!\w)@\w+@(?!\w)|__[A-Z_]+__|%\(\w+\)s")
-_FILLED = re.compile(  # by sed, by Python's str.format, by a reader
-    r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}|(?<![\w+%])%s|\[[A-Z][A-Z0-9_]+\][\w./-]|[\w./-]\[[A-Z][A-Z0-9_]+\]"
-    r"|(?<![\w*])\*[A-Z][A-Z0-9_]+\*"
-)
+_FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}|(?<![\w+%])%s")  # by sed, by Python's str.format
+# What a reader fills in, where a value begins, which alone stops YAML: [PROJECT]-media, *PROJECT*.
+_TO_FILL = re.compile(r"^[ \t-]*(?:[\w.-]+:[ \t]+)?(?:\[[A-Z][A-Z0-9_]+\][\w./-]|\*[A-Z][A-Z0-9_]+\*)", re.MULTILINE)
 # A line that another program, or a reader, puts something in the place of.
 _BLOCK = re.compile(r"^[ \t]*(?:\$\w+|\$\{\w+\}|<[\w -]+>|\.\.\.)[ \t]*$", re.MULTILINE)
 # What this reader refuses and Compose's or kubectl's takes.
 _LIMITS = ("values are nested", "the text stands for", "a character that YAML", "found unexpected ':'")
 
 
-def gravity_of_broken(name: str, text: str, message: str, line: int) -> Severity:
+def gravity_of_broken(name: str, text: str, message: str, line: int, *, told: bool) -> Severity:
     """Return how grave it is that a text can't be read: an error where a program reads it by its name, as it is.
 
-    A template's braces, a fixture that is broken on purpose, and limits of this reader are nobody's mistake; what may
-    be a template of another kind is a warning.
+    So it is where the caller has `told` its kind. Other manifests and pipelines may be a template of a kind that nobody
+    knows here, and are warnings. A template's braces, a fixture that is broken on purpose, and limits of this reader
+    are nobody's mistake.
     """
     path = PurePath(name)
-    by_name = READ_BY_NAME.fullmatch(path.name) is not None or path.name == ".gitlab-ci.yml" or name == "-"
-    if is_on_purpose(name) or any(each in message for each in _LIMITS):
-        return Severity.INFO
-    if not (by_name or _STARTS_YAML.match(text)):
+    named = READ_BY_NAME.fullmatch(path.name) is not None
+    read = told or named or name == "-"
+    if is_on_purpose(name) or any(each in message for each in _LIMITS) or not (read or _STARTS_YAML.match(text)):
         return Severity.INFO
     if path.parts[-3:-1] == (".github", "workflows"):
         return Severity.INFO if re.search(r"(?<!\$)\{\{|\{%|<%", text) else Severity.ERROR
     near = "\n".join([each for each in text.split("\n")[:line] if each.strip()][-3:])
-    taken = "unknown escape" in message and "\\'" in near  # by Go's reader
-    if taken or _PLACEHOLDER.search(text) or _FILLED.search(near) or (_BLOCK.search(near) and not by_name):
+    taken = "unknown escape" in message and "\\'" in near and path.name != PIPELINE  # by Go's reader
+    filled = _FILLED.search(near) or _TO_FILL.search(near) or (_BLOCK.search(near) and not named)
+    if taken or filled or _PLACEHOLDER.search(text):
         return Severity.INFO
-    return Severity.ERROR if by_name else Severity.WARNING
+    return Severity.ERROR if read else Severity.WARNING

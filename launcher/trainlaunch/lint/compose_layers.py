@@ -11,6 +11,7 @@ from pathlib import Path
 from trainlaunch.formats.compose.read import read_documents
 from trainlaunch.formats.workload import ABSENT, NONE, Known, Workload
 from trainlaunch.least_shm import LEAST_SHM
+from trainlaunch.repository.own_files import own_text
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.yamltree.text_file import MAX_BYTES
@@ -86,9 +87,6 @@ def is_built(service: Workload) -> bool:
 
 def _documents_of(path: Path, named_by: Path) -> Documents | None:
     """Return the documents of a file of the same repository; None where there is none that can be read."""
-    try:
-        text = read_regular(path, MAX_BYTES).decode() if ITS_OWN.holds(path, named_by) else ""
-    except (OSError, ValueError):
-        return None
+    text = own_text(path, named_by)
     found = documents(text, str(path)) if text else None
     return found if found is not None and found.broken is None else None

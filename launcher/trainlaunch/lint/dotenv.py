@@ -6,17 +6,14 @@ What a finding quotes is the file's own spelling, `${NAME}`: a .env may hold wha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from trainlaunch.formats.compose.values import pieces
-from trainlaunch.repository.regular_files import read_regular
-from trainlaunch.repository.root import ITS_OWN
-from trainlaunch.units import MIB
+from trainlaunch.rules.sources.env_files import lines_of
 from trainlaunch.yamltree.tolerant import Mapping as MappingNode
 from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
-_LINE = re.compile(r"(?:export )?([A-Za-z_]\w*)=(.*)")
 _NAMED = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?[-?][^{}]*)?\})")
 _SECRET = re.compile(r"(?i)token|secret|passw|key|credential|auth")
 # Of these only names are judged, and what stands in them may be secret.
@@ -25,24 +22,13 @@ _LEFT = frozenset({"environment", "env_file", "labels", "build", "secrets", "con
 
 def values_beside(file: Path) -> dict[str, str]:
     """Return the variables of the .env beside a file of the same repository; none where there is none."""
-    path = file.with_name(".env")
-    try:
-        text = read_regular(path, MIB).decode() if ITS_OWN.holds(path, file) else ""
-    except (OSError, ValueError):
-        return {}
-    return dict(_variables(text))
-
-
-def _variables(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        match = _LINE.fullmatch(line.strip())
-        if match is None or _SECRET.search(match[1]):
-            continue
-        value = match[2].strip()
-        quoted = value[:1] in {"'", '"'} and value[-1:] == value[:1] and len(value) > 1
-        value = value[1:-1] if quoted else re.sub(r"\s#.*", "", value).strip()
-        if value and "$" not in value:
-            yield match[1], value
+    found: dict[str, str] = {}
+    for name, text in lines_of(file.with_name(".env"), file):
+        quoted = text[:1] in {"'", '"'} and text[-1:] == text[:1] and len(text) > 1
+        value = text[1:-1] if quoted else re.sub(r"\s#.*", "", text).strip()
+        if value and "$" not in value and not _SECRET.search(name):
+            found[name] = value
+    return found
 
 
 def filled(node: Node, values: Mapping[str, str]) -> Node:

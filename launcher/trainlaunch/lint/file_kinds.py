@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -13,8 +12,7 @@ from typing import NamedTuple
 from trainlaunch.job.reserved import HEADER_START
 from trainlaunch.lint.document_kinds import kind_of_documents
 from trainlaunch.lint.unused_files import KUSTOMIZATIONS
-from trainlaunch.repository.regular_files import read_regular
-from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.repository.own_files import own_text
 from trainlaunch.rules.sources.near_scripts import TORCH
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
@@ -30,7 +28,6 @@ from trainlaunch.rules.sources.source_text import (
     TRAINING_SCRIPT,
     below,
 )
-from trainlaunch.units import MIB
 from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, documents
 
 MARKDOWN, MAKEFILE = "markdown", "makefile"
@@ -76,6 +73,7 @@ _OF_JSON = (
     *("containerProperties", "ContainerProperties"),
 )
 _DEFINITION = re.compile(r"^kind: CustomResourceDefinition[ \t]*$", re.MULTILINE)
+PIPELINE = ".gitlab-ci.yml"
 READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:[-_.][\w.-]+)?\.ya?ml")
 _IMPORT = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w(]", re.MULTILINE)
 _TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
@@ -147,7 +145,7 @@ def _by_content(path: PurePath, text: str) -> FileKind:
     if re.search(r"^[ \t]*FROM[ \t]+\S", text, re.MULTILINE | re.IGNORECASE) and not re.search(r"^kind:", text, re.M):
         return FileKind(DOCKERFILE)
     found = documents(text, "-")
-    kind = kind_of_documents(found)
+    kind = kind_of_documents(found) if found.broken is None else _of_broken(path, text)
     if kind is not None:
         return FileKind(kind, found)
     return FileKind(SHELL if _RUNS.search(text) else None)
@@ -171,7 +169,7 @@ def _yaml_kind(path: PurePath, text: str) -> FileKind:
         return FileKind(_of_broken(path, text), found)
     if "workflows" in path.parts and ".github" in path.parts:
         return FileKind(GITHUB, found)
-    if path.name == ".gitlab-ci.yml":
+    if path.name == PIPELINE:
         return FileKind(GITLAB, found)
     kind = kind_of_documents(found)
     if kind is not None and "{{" in text and any(map(_is_filled_in, found.nodes)):
@@ -242,10 +240,7 @@ def _with_patches(path: PurePath, text: str) -> Iterator[str]:
     if re.search(r"^(?:helmCharts|components|transformers):", text, re.MULTILINE):
         yield "containers:"  # of files that stand elsewhere
     for name in re.findall(r"(?:^|path:|-)[ \t]+[\"']?([\w./-]+\.ya?ml)\b", text, re.MULTILINE):
-        beside = Path(path.parent, name)
-        if ITS_OWN.holds(beside, Path(path)):
-            with contextlib.suppress(OSError, ValueError):
-                yield read_regular(beside, 4 * MIB).decode(errors="replace")
+        yield own_text(Path(path.parent, name), Path(path))
 
 
 def _is_template(path: PurePath, text: str) -> bool:
@@ -259,12 +254,12 @@ def _is_template(path: PurePath, text: str) -> bool:
 
 
 def _of_broken(path: PurePath, text: str) -> str | None:
-    """Return the kind of a text that is no YAML, by its words; None where they don't tell."""
+    """Return the kind of a text that is no YAML, by its name or its words; None where they don't tell."""
+    if path.name == PIPELINE:
+        return GITLAB
     images = re.search(r"\b(?:image|build):", text)
     if re.search(r"^services:", text, re.MULTILINE) and (images or READ_BY_NAME.fullmatch(path.name)):
         return COMPOSE
     if re.search(r"^apiVersion:", text, re.MULTILINE) and re.search(r"^kind:", text, re.MULTILINE):
         return KUBERNETES
-    if path.name == ".gitlab-ci.yml":
-        return GITLAB
     return GITHUB if path.parts[-3:-1] == (".github", "workflows") else None

@@ -89,7 +89,7 @@ def lint_text(
     if isinstance(read, FileKind) and read.name == JOB_FILE:
         return Linted(name, text, JOB_FILE, in_order(findings_of_job(Path(name))))
     if isinstance(read, UnreadableText):
-        most = Severity.INFO if is_foreign_workflow(name) else Severity.ERROR
+        most = Severity.INFO if is_foreign_workflow(name) or is_vendored(name) else Severity.ERROR
         return Linted(name, text, read.kind, (_broken(read._replace(severity=at_most(read.severity, most))),))
     if isinstance(read, FileKind) and read.name == TEMPLATE:
         return Linted(name, text, TEMPLATE, (_template(name, text),))

@@ -63,7 +63,7 @@ def read_text(text: str, name: str, forced: str | None = None) -> SourceText | U
     if kind.name in _YAML and kind.read is not None:
         if kind.read.broken is not None:
             message, span = kind.read.broken
-            severity = gravity_of_broken(name, text, message, span.line)
+            severity = gravity_of_broken(name, text, message, span.line, told=forced is not None)
             return _merging(text, name, kind.name) or UnreadableText(kind.name, message, span, severity)
         return _YAML[kind.name](text, name, kind.read)
     if kind.name == TRAINING_SCRIPT:

@@ -5,25 +5,19 @@ What a Dockerfile copies says it for sure; elsewhere it is looked for between th
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
-from trainlaunch.units import MIB
 
 _DEEPEST = 6  # folders above a text that are looked into
 _WITH_CHILDREN = 2  # of them, also in the folders that lie in them
 _MOST_CHILDREN = 30
 _ENDINGS = 4
-_ENV_FILE = re.compile(r"(?:.*[._-])?env(?:[._-].*)?")
-_VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=", re.MULTILINE)
 
 
 class BuildContext(NamedTuple):
@@ -90,17 +84,6 @@ def _around(text: Path) -> Iterator[Sequence[Path]]:
         yield (folder,)
         if index < _WITH_CHILDREN or index == root:
             yield _children(folder)
-
-
-@functools.lru_cache(maxsize=16)
-def named_by_env_files(folder: Path) -> frozenset[str]:
-    """Return the variables that a .env of a folder gives a value, or a sample of one, which its users copy to .env."""
-    found: set[str] = set()
-    for each in folder.glob("*env*"):
-        if _ENV_FILE.fullmatch(each.name) and ITS_OWN.holds(each, folder / ".env"):
-            with contextlib.suppress(OSError, ValueError):
-                found.update(_VARIABLE.findall(read_regular(each, MIB).decode(errors="replace")))
-    return frozenset(found)
 
 
 @functools.lru_cache(maxsize=256)

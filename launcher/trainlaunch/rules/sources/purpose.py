@@ -55,7 +55,7 @@ _SERVING_KINDS = frozenset(
     {"Deployment", "DaemonSet", "ReplicaSet", "StatefulSet", "InferenceService", "Service", "Rollout"}
 )
 _OF_OTHERS = re.compile(
-    r"tensorflow|(?:^|[/_.:-])tf-?\d|xgboost|lightgbm|(?:^|[/_.-])jax|maxtext|paddle|mxnet|mindspore|sklearn|scikit|catboost"
+    r"tensorflow|(?:^|[/_.:-])tf-?[12](?:\.?\d{1,2}){0,3}(?!\w)|xgboost|lightgbm|(?:^|[/_.-])jax|maxtext|paddle|mxnet|mindspore|sklearn|scikit|catboost"
 )
 _TORCHRUN = frozenset({"torchrun", "torch.distributed.run"})
 _OF_LOADER = "workers of a DataLoader"

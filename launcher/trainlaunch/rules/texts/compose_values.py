@@ -12,7 +12,7 @@ from trainlaunch.formats.kubernetes.fields import is_null
 from trainlaunch.formats.workload import Known
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
-from trainlaunch.rules.sources.near_files import named_by_env_files
+from trainlaunch.rules.sources.env_files import named_beside
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     KUBERNETES,
@@ -39,7 +39,7 @@ _MAX_NAME = {"Job": _MAX_LABEL, "Service": _MAX_LABEL, "CronJob": 52, "StatefulS
 @container_rule("TL360", Severity.WARNING, kinds=(COMPOSE,))
 def dollar_read_by_compose(container: SourceContainer) -> Iterator[Problem]:
     """A variable of a command is one that the service's own environment gives a literal value."""
-    outside = named_by_env_files(Path(container.workload.span.file).parent)
+    outside = named_beside(Path(container.workload.span.file))
     env = {name: value for name, value in container.workload.env.items() if name not in outside}
     yield from _set_inside(container, outside)
     for key in ("command", "entrypoint", "healthcheck"):

@@ -32,11 +32,10 @@ _LENGTH = r"--?(?:(?:max|num|total|n|train|training)[-_])*(?:steps|iters|iterati
 _ENDLESS = re.compile(rf"{_LENGTH}=(?:0|-1|inf)")
 _ENDS = re.compile(rf"{_LENGTH}=[1-9].*")  # it trains so long, whatever another one leaves open: --max_steps -1
 _USER_NAMES = frozenset({"LOGNAME", "USER", "LNAME", "USERNAME"})
-# What makes a terminal, asks whether there is one, or has Podman called docker; and what switches a job off.
-_NEEDS_NO_TERMINAL = re.compile(
+# What makes a terminal, asks whether there is one, or has Podman called docker.
+_MAKES_TERMINAL = re.compile(
     r"\bscript -[a-z]*[qec]|\bssh -t|\bunbuffer\b|\bfaketty\b|podman-docker|docker=podman"
     r"|(?:\[\[? |\btest )-t [012]\b|\btty -s"
-    r"|\bif: *(?:\$\{\{ *)?false\b"
 )
 _ADDS_USER = re.compile(r"\b(?:useradd|adduser)\b|/etc/passwd")
 
@@ -82,7 +81,7 @@ def privileged(container: SourceContainer) -> Iterator[Problem]:
 @text_rule("TL333", Severity.ERROR, GITHUB, GITLAB)
 def terminal_in_ci(file: SourceText) -> Iterator[Problem]:
     """A docker run of a CI job has a terminal and stdin; detached ones need none."""
-    is_needed = _NEEDS_NO_TERMINAL.search(file.text) is None
+    may_have_one = _MAKES_TERMINAL.search(file.text) is not None
     for container in file.containers:
         rest = container.workload.rest
         if container.podman or not str(rest.get("command", "")).endswith(" run"):
@@ -94,7 +93,7 @@ def terminal_in_ci(file: SourceText) -> Iterator[Problem]:
                 "docker stops with `the input device is not a TTY`, exit 1, before anything starts",
                 container.workload.place,
                 container.workload.span,
-                None if is_needed else Severity.INFO,
+                Severity.INFO if may_have_one else None,
             )
 
 

@@ -78,7 +78,7 @@ def _misspelled(file: SourceText, word: SourceWord, name: str, right: str) -> Pr
 
 @text_rule("TL385", Severity.WARNING)
 def docker_line_cut(file: SourceText) -> Iterator[Problem]:
-    """A docker line with GPUs or a /dev/shm ends in front of its image, or has docker's own options behind that."""
+    """A docker line with GPUs or a /dev/shm has no image, a path in its place, or docker's own options behind it."""
     for line in _lines(file):
         blank = next((each for each in line.words if file.text[each.start : each.end] in {"\\ ", "\\\t"}), None)
         needs = any(_NEEDS.match(each.text) for each in (*line.words, *line.following))
@@ -88,7 +88,7 @@ def docker_line_cut(file: SourceText) -> Iterator[Problem]:
         elif line.workload.image is None and line.words and needs:
             problem = _line_ends(file, line)
         elif needs and isinstance(line.workload.image, Known) and line.workload.image.value.startswith("/"):
-            problem = _path_for_image(line, line.workload.image)
+            problem = _path_for_image(file, line, line.workload.image)
         else:
             problem = _options_behind(line)
         if problem is not None:
@@ -108,9 +108,10 @@ def _behind_backslash(file: SourceText, blank: SourceWord) -> Problem:
     )
 
 
-def _path_for_image(line: _Line, image: Known[str]) -> Problem | None:
-    """Return that a path stands where the image does; Podman has kinds of images that begin with one."""
-    if line.container.podman:
+def _path_for_image(file: SourceText, line: _Line, image: Known[str]) -> Problem | None:
+    """Return that a path stands where the image does, which only Podman's --rootfs takes, if no variable is empty."""
+    before = file.text[: next((each.start for each in line.words if each.text == image.value), 0)].split()
+    if "--rootfs" in line.workload.rest or not before or "$" in before[-1]:
         return None
     return Problem(
         f"the docker line has no image: it takes {image.text} for one",

@@ -38,7 +38,8 @@ _NV = frozenset({"--nv", "--nvccli", "--rocm"})
 # Directives of a batch system, which stops to read them at the first command.
 _HEADER = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*")
 _BATCH_GPU = re.compile(
-    r"^#(?:SBATCH|PBS|BSUB)\b[^\n]*(?:--gres=gpu(?!\S*[:=]0\b)|--gpus[\w-]{0,20}[= ](?!0\b)|\bn?gpus=(?!0\b)|-gpu )",
+    r"^#(?:SBATCH|PBS|BSUB)\b[^\n]*"
+    r"(?:--gres=gpu(?!\S{0,60}[:=]0\b)|--gpus[\w-]{0,20}[= ](?!0\b)|\bn?gpus=(?!0\b)|-gpu )",
     re.MULTILINE,
 )
 # AMD's images bring what they need, and a variable or a library that is bound does what --nv does.
@@ -277,11 +278,11 @@ def visible_devices_contradict(container: SourceContainer) -> Iterator[Problem]:
     granted = GrantedGpus(count, in_cluster=workload.format == KUBERNETES)
     for name, message, why in contradictions(env, granted):
         value = workload.env[name]
-        alone = name == "NVIDIA_VISIBLE_DEVICES" and not trains(container)  # what it is shown too much of is unused
+        more = name == "NVIDIA_VISIBLE_DEVICES" and env[name] not in {"none", "void"}  # than what it asks for
         yield Problem(
             message,
             f"delete {name}",
             why,
             span=value.span if isinstance(value, Known) else None,
-            severity=Severity.INFO if alone else None,
+            severity=Severity.INFO if more and not trains(container) else None,
         )

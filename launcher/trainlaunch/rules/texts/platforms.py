@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import SIZE
+from trainlaunch.repository.own_files import own_text
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import command_span
@@ -33,8 +35,13 @@ from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence
 
 _TWO = 2
 _PORT = re.compile(r"--(?:master[-_]port|rdzv[-_]endpoint|standalone|nnodes|rdzv[-_]conf)\b")
+_SWITCHES = frozenset({  # of `docker service create`
+    *("-d", "--detach", "-q", "--quiet", "-t", "--tty", "--init", "--read-only", "--no-healthcheck"),
+    *("--no-resolve-image", "--with-registry-auth"),
+})  # fmt: skip
 _SWARMS = ("placement", "update_config", "rollback_config", "endpoint_mode")
-_MISSED = re.compile(r"--(?:shm-size|gpus|ipc|device|runtime|ulimit)\b")  # of runArgs, without which training fails
+# Of runArgs without which training fails: what says the same in a Compose file.
+_MISSED = {"--shm-size": re.compile(r"shm_size:|/dev/shm|ipc:"), "--gpus": re.compile(r"gpus:|nvidia|devices:")}
 _HOSTED = re.compile(r"(?:ubuntu|windows|macos)-|self-hosted$|.*\$\{\{")
 
 
@@ -56,9 +63,13 @@ def run_args_unused(file: SourceText) -> Iterator[Problem]:
     """RunArgs stand beside dockerComposeFile."""
     root = file.nodes[0] if file.nodes else None
     arguments = at(root, "runArgs")
-    named = text_at(root, "dockerComposeFile") not in {None, "null", ""} or items_in(at(root, "dockerComposeFile"))
-    if isinstance(root, Mapping) and named and isinstance(arguments, Sequence) and arguments.items:
-        missed = any(_MISSED.match(each.text) for each in arguments.items if isinstance(each, Scalar))
+    composed = at(root, "dockerComposeFile")
+    named = [each.text for each in (composed, *items_in(composed)) if isinstance(each, Scalar) and each.text != "null"]
+    if isinstance(root, Mapping) and any(named) and isinstance(arguments, Sequence) and arguments.items:
+        given = {each.text.partition("=")[0] for each in arguments.items if isinstance(each, Scalar)}
+        text = Path(file.source.span(0, 0).file)
+        said = "".join(own_text(text.parent / each, text) for each in named)
+        missed = any(flag in given and not pattern.search(said) for flag, pattern in _MISSED.items())
         yield Problem(
             "runArgs is not used with dockerComposeFile",
             "set them in the Compose file: shm_size: 8gb, and GPUs under deploy.resources.reservations.devices",
@@ -104,7 +115,8 @@ def shm_size_in_swarm(file: SourceText) -> Iterator[Problem]:
         service = next((index for index, each in enumerate(words[:4]) if each == "service"), 0)
         if "docker" not in words[:service] or words[service + 1 : service + 2] not in (["create"], ["update"]):
             continue
-        for word in _own_options(command[service + 2 :]):
+        following = command[service + 2 :]  # of `update`, options may stand anywhere
+        for word in _own_options(following) if words[service + 1] == "create" else following:
             if word.known and word.text.partition("=")[0] == "--shm-size":
                 yield Problem(
                     "docker service has no flag --shm-size",
@@ -118,10 +130,11 @@ def shm_size_in_swarm(file: SourceText) -> Iterator[Problem]:
 
 
 def _own_options(words: tuple[SourceWord, ...]) -> Iterator[SourceWord]:
-    """Yield the words before the image, which is the first that neither is an option nor may be the value of one."""
-    last = "-"
+    """Yield the words before the image, the first that is neither an option nor the value of one."""
+    last = ""
     for word in words:
-        if not word.text.startswith("-") and (not last.startswith("-") or "=" in last):
+        is_value = last.startswith("-") and "=" not in last and last not in _SWITCHES
+        if word.known and not word.text.startswith("-") and not is_value:
             return
         last = word.text
         yield word
@@ -191,10 +204,13 @@ def size_left_to_gitlab_runner(file: SourceText) -> Iterator[Problem]:
     if not isinstance(root, Mapping):
         return
     shared = at(root, "image") is not None or at(root, "default", "image") is not None
+    imaged, told = _with_image(root), set[int]()
     for name, job in root.items.items():
-        if not isinstance(job, Mapping) or not (shared or _has_image(root, job)):
+        script = at(job, "script")
+        if script is None or not (shared or name in imaged) or script.start in told:
             continue
-        scripts = [each.text for each in below(at(job, "script")) if isinstance(each, Scalar)]
+        told.add(script.start)  # which jobs may have of each other by an anchor
+        scripts = [each.text for each in below(script) if isinstance(each, Scalar)]
         workers = stated_workers([argv for each in scripts for argv in commands_in(each)], {})
         if workers:
             yield Problem(
@@ -206,14 +222,16 @@ def size_left_to_gitlab_runner(file: SourceText) -> Iterator[Problem]:
             )
 
 
-def _has_image(root: Mapping, job: Mapping) -> bool:
-    """Return whether a job of GitLab, or one that it extends, names an image."""
-    asked, following = [], [job]
-    while following and following[-1] not in asked:
-        asked.append(following.pop())
-        if "image" in asked[-1].items:
-            return True
-        extended = at(asked[-1], "extends")
-        names = [each.text for each in (extended, *items_in(extended)) if isinstance(each, Scalar)]
-        following += [each for each in map(root.items.get, names) if isinstance(each, Mapping)]
-    return False
+def _with_image(root: Mapping) -> frozenset[str]:
+    """Return the jobs of GitLab that name an image, or extend one that does."""
+    jobs = {name: job for name, job in root.items.items() if isinstance(job, Mapping)}
+    found = [name for name, job in jobs.items() if "image" in job.items]
+    by_base: dict[str, list[str]] = {}
+    for name, job in jobs.items():
+        extended = at(job, "extends")
+        for each in (extended, *items_in(extended)):
+            if isinstance(each, Scalar):
+                by_base.setdefault(each.text, []).append(name)
+    for base in found:  # which grows by those that extend it
+        found += by_base.pop(base, [])
+    return frozenset(found)

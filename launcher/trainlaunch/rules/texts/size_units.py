@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from trainlaunch.diagnostics import Edit, Severity
-from trainlaunch.formats.workload import CONTAINER, HOST, Known, Unknown, Value
+from trainlaunch.formats.workload import Known, Unknown
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
 from trainlaunch.rules.sources.container_facts import KINDS_OF_PODS, is_fragment
 from trainlaunch.rules.sources.purpose import trains
-from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at, below
+from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at, text_at
 from trainlaunch.units import GIB, MIB
-from trainlaunch.yamltree.tolerant import Scalar
 
 _KNOWN_KINDS = KINDS_OF_PODS | {  # whose sizes Kubernetes reads
     *("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow", "Service"),
@@ -24,25 +23,18 @@ _FRACTION = re.compile(r"([\"']?)([0-9]{1,15}\.[0-9]{1,15})([KMGT])i\1", re.ASCI
 _MILLI = re.compile(r"([\"']?)([0-9]+)m\1", re.ASCII)
 _SIZE = re.compile(r"[\"']?([0-9]+(?:[.,][0-9]+)?)[ _]*([KMGT])i?(?:b|bytes?)?[\"']?", re.ASCII | re.IGNORECASE)
 _BINARY = re.compile(r"([\"']?)([0-9]+)([KMGT])i\1", re.ASCII | re.IGNORECASE)
-_BEGINS_AS_SIZE = re.compile(r"""["']?[.\d][^$`{!<>\[\]*]*\Z""")  # no placeholder or sum, nothing of a variable
+_BEGINS_AS_SIZE = re.compile(r"""["']?[.\d][^$`{!<>\[\]*+/]*\Z""")  # no placeholder, variable or sum
 _MAX_DIGITS = 6  # of a size in thousandths; a longer one was written by a machine, and is right
-
-
-def _sizes(container: SourceContainer, shm: str) -> tuple[tuple[str, Value[int]], ...]:
-    """Return the sizes of /dev/shm, which is called `shm`, and of the memory limit."""
-    workload = container.workload
-    return (shm, workload.shm.size or workload.shm.declared), ("memory", workload.memory)
 
 
 @container_rule("TL302", Severity.ERROR)
 def size_without_unit(container: SourceContainer) -> Iterator[Problem]:
     """A size is a bare number below one MiB."""
-    for what, value in _sizes(container, "/dev/shm"):
+    for what, value in (("/dev/shm", container.workload.shm.size), ("memory", container.workload.memory)):
         if not isinstance(value, Known) or not 0 < value.value < MIB:
             continue
         number = value.text.strip("\"'").rstrip("bB")
-        shared = what == "/dev/shm" and container.workload.shm.kind in {HOST, CONTAINER}  # which has its own size
-        if number.isdecimal() and not shared:
+        if number.isdecimal():
             unit = {KUBERNETES: "Gi", COMPOSE: "gb"}.get(container.workload.format, "g")
             if value.value >= 1024:
                 unit = {KUBERNETES: "Mi", COMPOSE: "mb"}.get(container.workload.format, "m")
@@ -64,7 +56,8 @@ def _of_reader(container: SourceContainer) -> Severity | None:
 @container_rule("TL303", Severity.ERROR, KUBERNETES)
 def size_in_thousandths(container: SourceContainer) -> Iterator[Problem]:
     """A size of a pod is in thousandths of a byte."""
-    for what, value in _sizes(container, "sizeLimit"):
+    workload = container.workload
+    for what, value in (("sizeLimit", workload.shm.size or workload.shm.declared), ("memory", workload.memory)):
         match = _MILLI.fullmatch(value.text) if isinstance(value, Known) else None
         if match and value is not None and len(match[2]) <= _MAX_DIGITS:
             quote, number = match[1], match[2]
@@ -80,8 +73,10 @@ def size_in_thousandths(container: SourceContainer) -> Iterator[Problem]:
 
 def _of_milli(container: SourceContainer) -> Severity | None:
     """Return how grave thousandths are: Windows counts a memory limit in MiB, and takes one of 0 for none."""
-    systems = [each.text for each in below(at(container.pod, "nodeSelector")) if isinstance(each, Scalar)]
-    return Severity.INFO if "windows" in systems else _of_reader(container)
+    labels = at(container.pod, "nodeSelector")
+    systems = {text_at(labels, "kubernetes.io/os"), text_at(labels, "beta.kubernetes.io/os")}
+    windows = "windows" in systems | {text_at(container.pod, "os", "name")}
+    return Severity.INFO if windows else _of_reader(container)
 
 
 @container_rule("TL304", Severity.ERROR)

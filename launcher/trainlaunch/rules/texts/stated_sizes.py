@@ -10,13 +10,13 @@ from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.memory_and_files import CHARGED
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
-from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_fragment, size_text, suggested_shm
+from trainlaunch.rules.sources.container_facts import has_gpu, is_fragment, size_text, suggested_shm
 from trainlaunch.rules.sources.purpose import certainly_trains, is_of_others, ranks_of, trains, workers_of
 from trainlaunch.rules.sources.source_text import KUBERNETES, SourceContainer
 from trainlaunch.rules.sources.training_commands import stated_prefetch
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
-_OF_A_NODE = 8  # GPUs
+_WHOLE_GPUS, _OF_A_NODE = frozenset({"nvidia.com/gpu", "amd.com/gpu"}), 8
 _BATCHES_HELD = 2
 _MIN_BATCH_BYTES = 4 * MIB  # seven RGB images of 224 × 224 as float32
 _BESIDE_GPU, _BESIDE_CPU = 2 * GIB, 512 * MIB  # what one training process is estimated to use
@@ -93,9 +93,10 @@ def shm_unlimited(container: SourceContainer) -> Iterator[Problem]:
 
 
 def _has_neighbours(container: SourceContainer) -> bool:
-    """Return whether other pods may well run on a container's node: one with 8 GPUs, or with TPUs, has it alone."""
-    tpus = "google.com/tpu" in container.workload.devices
-    return not tpus and (gpu_count(container.workload) or 0) < _OF_A_NODE
+    """Return whether others may well run on a container's machine: one with 8 GPUs, or with TPUs, has it alone."""
+    gpus = container.workload.gpus
+    whole = isinstance(gpus, Known) and gpus.value.resource in _WHOLE_GPUS and gpus.value.number >= _OF_A_NODE
+    return not whole and "google.com/tpu" not in container.workload.devices
 
 
 @container_rule("TL308", Severity.WARNING, KUBERNETES)
