@@ -31,7 +31,8 @@ def gravity_of_broken(name: str, text: str, message: str, line: int, *, told: bo
     path = PurePath(name)
     named = READ_BY_NAME.fullmatch(path.name) is not None
     read = told or named or name == "-"
-    if is_on_purpose(name) or any(each in message for each in _LIMITS) or not (read or _STARTS_YAML.match(text)):
+    yaml = path.suffix != ".json" and _STARTS_YAML.match(text)  # JSON may have comments, and its reader takes them
+    if is_on_purpose(name) or any(each in message for each in _LIMITS) or not (read or yaml):
         return Severity.INFO
     if path.parts[-3:-1] == (".github", "workflows"):
         return Severity.INFO if re.search(r"(?<!\$)\{\{|\{%|<%", text) else Severity.ERROR

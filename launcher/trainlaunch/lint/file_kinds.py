@@ -72,6 +72,7 @@ _OF_JSON = (
     *("containers", "runArgs", "services", "containerDefinitions", "ContainerDefinitions"),
     *("containerProperties", "ContainerProperties"),
 )
+_OF_ECS = re.compile(r'"[cC]ontainer(?:Definitions|Properties)"')
 _DEFINITION = re.compile(r"^kind: CustomResourceDefinition[ \t]*$", re.MULTILINE)
 PIPELINE = ".gitlab-ci.yml"
 READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:[-_.][\w.-]+)?\.ya?ml")
@@ -212,7 +213,8 @@ def _json_kind(path: PurePath, text: str) -> FileKind:
     if not any(f'"{key}"' in text for key in _OF_JSON):
         return FileKind(None)
     found = parsed(text, str(path), DEVCONTAINER)
-    return FileKind(kind_of_documents(found), found)
+    broken = ECS if found.broken is not None and _OF_ECS.search(text) else None
+    return FileKind(broken or kind_of_documents(found), found)
 
 
 def parsed(text: str, name: str, kind: str) -> Documents:
