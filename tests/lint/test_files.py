@@ -566,7 +566,12 @@ def test_a_workflow_of_a_foreign_tree_never_runs(tmp_path: Path) -> None:
 def test_what_tests_compare_with_is_nobodys_to_run(tmp_path: Path) -> None:
     """Manifests below the root of a repository: Compose files are run, and the folder of the whole says nothing."""
     pod = "kind: Pod\napiVersion: v1\nspec: {containers: [{name: t, image: x, env: [{name: A, value: 1}]}]}\n"
-    texts = {"a.yaml": pod, "tests/expected/a.yaml": pod, "regressions/a.yaml": pod}
+    texts = {
+        "a.yaml": pod,
+        "tests/expected/a.yaml": pod,
+        "regressions/a.yaml": pod,
+        "kubernetes_job_template.yaml": pod,
+    }
     texts["tests/fixtures/compose.yaml"] = "services:\n  t: {image: x, shm_size: 16}\n"
     (tmp_path / "fixtures/.git").mkdir(parents=True)
     found = {}
@@ -575,7 +580,9 @@ def test_what_tests_compare_with_is_nobodys_to_run(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         found[place] = lint_file(path).findings[0].severity.value
-    assert found == dict.fromkeys(texts, "error") | {"tests/expected/a.yaml": "info"}
+    assert found == dict.fromkeys(texts, "error") | dict.fromkeys(
+        ("tests/expected/a.yaml", "kubernetes_job_template.yaml"), "info"
+    )
 
 
 def test_a_list_of_a_makefile_is_known_over_several_lines(tmp_path: Path) -> None:

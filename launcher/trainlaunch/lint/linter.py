@@ -31,7 +31,13 @@ from trainlaunch.lint.file_kinds import (
 )
 from trainlaunch.lint.own_jobs import findings_of_job
 from trainlaunch.lint.readers import UnreadableText, embedded, read_text
-from trainlaunch.lint.unused_files import is_foreign_workflow, is_patched, is_test_data, is_vendored
+from trainlaunch.lint.unused_files import (
+    is_filled_by_mlflow,
+    is_foreign_workflow,
+    is_patched,
+    is_test_data,
+    is_vendored,
+)
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules import apply_severities
@@ -110,7 +116,8 @@ def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> 
 def _milder(file: SourceText, found: Iterable[TextFinding]) -> Iterator[TextFinding]:
     """Yield the findings of a file no graver than they may be: what nothing runs as it is can't fail."""
     name = file.source.span(0, 0).file
-    unused = is_foreign_workflow(name) if file.kind == GITHUB else file.kind == KUBERNETES and is_test_data(name)
+    manifest = file.kind == KUBERNETES and (is_test_data(name) or is_filled_by_mlflow(name))
+    unused = is_foreign_workflow(name) if file.kind == GITHUB else manifest
     most = Severity.INFO if unused or is_vendored(name) else Severity.WARNING if file.is_document else Severity.ERROR
     patched = _OF_PATCHES if file.kind == KUBERNETES and is_patched(name) else ()
     for each in found:

@@ -32,6 +32,12 @@ def is_test_data(name: str) -> bool:
     return any(map(_DATA.fullmatch, own)) or any(map(_OF_TESTS.fullmatch, own[tests:]))
 
 
+def is_filled_by_mlflow(name: str) -> bool:
+    """Return whether a manifest is a template of MLflow, which puts its own image and command in before it starts."""
+    path = Path(os.path.abspath(name))  # noqa: PTH100 - a link stays one
+    return name != "-" and (path.name == "kubernetes_job_template.yaml" or (path.parent / "MLproject").exists())
+
+
 def is_vendored(name: str) -> bool:
     """Return whether a text came with the files of others, whose readers look for it elsewhere."""
     return not _VENDORED.isdisjoint(_folders(name))

@@ -6,10 +6,10 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Set
 
-from trainlaunch.diagnostics import Severity
+from trainlaunch.diagnostics import Severity, Span
 from trainlaunch.formats.workload import Known, stated
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
+from trainlaunch.rules.base.text_rule import at_container, text_rule
 from trainlaunch.rules.sources.container_facts import command_span
 from trainlaunch.rules.sources.instructions import (
     instruction_text,
@@ -100,16 +100,26 @@ def _no_program(word: str, severity: Severity | None) -> Problem | None:
     return None
 
 
-@container_rule("TL356", Severity.ERROR)
-def shell_takes_one_word(container: SourceContainer) -> Iterator[Problem]:
+@text_rule("TL356", Severity.ERROR)
+def shell_takes_one_word(file: SourceText) -> Iterator[Problem]:
     """A shell gets a program as its text, and the program's words behind it."""
-    program = lone_program(container.argv)
+    for container in file.containers:
+        yield from at_container(container, _first_word(container.argv, command_span(container.workload)))
+    last = process_of(file, ([*stages(file)] or [[]])[-1])
+    parts = [each for each in (last.get("ENTRYPOINT"), last.get("CMD")) if each is not None]
+    if parts and all(each.exec_form for each in parts):
+        argv = tuple(word.text for each in parts for word in each.words)
+        yield from _first_word(argv, file.source.span(parts[-1].start, parts[-1].end))
+
+
+def _first_word(argv: Argv, span: Span) -> Iterator[Problem]:
+    program = lone_program(argv)
     if program is not None:
         yield Problem(
             f"-c takes one word, so the shell runs {program} alone and drops what follows",
             "write the whole command as one word behind -c, in quotes",
             "words behind the text of -c are its $0, $1 …, which the text doesn't use",
-            span=command_span(container.workload),
+            span=span,
         )
 
 
