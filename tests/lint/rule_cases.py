@@ -70,6 +70,8 @@ CASES: list[tuple[str, str, str, int]] = [
     ("docker-line-cut", "shell", RUN + "--ipc=host t:1 cut -d ' '\n", 0),
     ("docker-line-cut", "shell", RUN + "--gpus all \\\n  # -v a:/a \\\n  t:1 x\n", 1),
     ("docker-line-cut", "shell", "R=(\n  " + RUN + "--gpus all\n  -v a:/a\n  t:1\n)\n", 0),
+    ("flag-with-underscores", "makefile", "t:\n\t- @docker run --shm_size=1g a\nu: ; -docker run --shm_size=1g a\n", 2),
+    ("flag-with-underscores", "markdown", "```docker build .``` # x\n\ndocker run --rm --shm_size=1g t:1\n", 1),
     ("docker-line-cut", "makefile", "t:\n\t" + RUN + "--gpus all\n\t-docker rm x\n", 0),
     ("docker-line-cut", "shell", RUN + "t:1 --gpus all -v a:/a python train.py", 1),
     ("docker-line-cut", "shell", RUN + "t:1 --gpus all", 0),

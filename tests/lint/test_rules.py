@@ -354,6 +354,13 @@ SHARED = (
         ("kubernetes", UNLIMITED % "nvidia.com/gpu: 8", "info"),
         ("kubernetes", UNLIMITED % "nvidia.com/mig-1g.10gb: 8", "warning"),
         ("kubernetes", UNLIMITED % "google.com/tpu: 4", "info"),
+        ("kubernetes", pod("resources: {limits: {nvidia.com/gpu: 0.5}}"), "error"),
+        (
+            "kubernetes",
+            pod("resources: {limits: {nvidia.com/gpu: 0.5}}", image="swr.x.myhuaweicloud.com/a:1"),
+            "warning",
+        ),
+        ("kubernetes", pod("resources: {requests: {nvidia.com/gpu: 1}}", kind="Thing"), "warning"),
         ("kubernetes", pod(SHOWN_ALL), "info"),
         ("kubernetes", pod(SHOWN_ALL.replace("all", "none")), "warning"),
         ("kubernetes", pod(SHOWN_ALL + f"command: [python, train.py]\n{MOUNT}", SIZED), "warning"),

@@ -14,7 +14,9 @@ _STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|
 _PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|(?<!\w)@\w+@(?!\w)|__[A-Z_]+__|%\(\w+\)s")
 _FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}|(?<![\w+%])%s")  # by sed, by Python's str.format
 # What a reader fills in, where a value begins, which alone stops YAML: [PROJECT]-media, *PROJECT*.
-_TO_FILL = re.compile(r"^[ \t-]*(?:[\w.-]+:[ \t]+)?(?:\[[A-Z][A-Z0-9_]+\][\w./-]|\*[A-Z][A-Z0-9_]+\*)", re.MULTILINE)
+_TO_FILL = re.compile(
+    r"^[ \t]*(?:-[ \t]+)?(?:[\w.-]+:[ \t]+)?(?:\[[A-Z][A-Z0-9_]+\][\w./-]|\*[A-Z][A-Z0-9_]+\*)", re.MULTILINE
+)
 # A line that another program, or a reader, puts something in the place of.
 _BLOCK = re.compile(r"^[ \t]*(?:\$\w+|\$\{\w+\}|<[\w -]+>|\.\.\.)[ \t]*$", re.MULTILINE)
 # What this reader refuses and Compose's or kubectl's takes.

@@ -18,7 +18,9 @@ from trainlaunch.rules.sources.training_commands import argv_of, argvs_of
 
 Region = tuple[int, int]
 MAKE_SHELL = "recipes"  # the shell of recipes, in which make has put its own variables
-_FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w-]*)[^\n]*(?:\n|\Z)", re.MULTILINE)
+_FENCE = re.compile(
+    r"^[ \t]*(?P<mark>`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})[ \t]*(?P<word>[\w-]*)[^\n]*(?:\n|\Z)", re.MULTILINE
+)
 _INDENTED = re.compile(r"(?:\A|(?<=\n)[ \t]*\n)((?:(?:[ ]{4}|\t)[^\n]*(?:\n|\Z)|[ \t]*\n)+)")
 _STARTS = re.compile(r"^[ \t]+(?:\$ )?(?:sudo )?(?:nvidia-docker|docker|podman|nerdctl) run\b", re.MULTILINE)
 # A line of prose that is a command, with the lines that continue it.
@@ -38,7 +40,7 @@ _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _OF_MAKE = re.compile(r"^(?:export[ ]+)?([A-Za-z_][\w.-]*)[ \t]*(?:[:?]{0,2}=)[ \t]*(.*?)[ \t]*(?:#.*)?$", re.MULTILINE)
 _DECLARING = frozenset({"export", "local", "readonly", "declare", "typeset"})
 _ONE_WORD = re.compile(r"[\w./:@${}()+][\w./:@${}()+%,=-]*")
-_RECIPE = re.compile(r"^(?:\t|[^\t\n#=:]+:(?!=)[^\n=;#]*;)((?:[^\n]*\\\n)*[^\n]*\n?)", re.MULTILINE)
+_RECIPE = re.compile(r"^(?:\t|[^\t\n#=:]+:(?!=)[^\n=;#]*;)[ \t@+-]*((?:[^\n]*\\\n)*[^\n]*\n?)", re.MULTILINE)
 
 
 def whole(text: str) -> tuple[Region, ...]:

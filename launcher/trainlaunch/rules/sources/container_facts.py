@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from trainlaunch.diagnostics import Span
+from trainlaunch.diagnostics import Severity, Span
 from trainlaunch.formats.docker.shell_lexer import assignment
 from trainlaunch.formats.workload import ABSENT, Known, Unknown, Value, Workload, stated
 from trainlaunch.gpu_names import ALL_GPUS
@@ -25,6 +25,9 @@ KINDS_OF_PODS = frozenset({
     *("Pod", "Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "PyTorchJob", "TFJob", "MPIJob"),
     *("JobSet", "RayJob", "RayCluster", "TrainingRuntime", "ClusterTrainingRuntime"),
 })  # fmt: skip
+_READ_BY_KUBERNETES = KINDS_OF_PODS | {  # as it reads a pod's own values
+    *("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow", "Service"),
+}
 
 
 def gpu_count(workload: Workload) -> int | None:
@@ -142,6 +145,12 @@ def is_fragment(written: SourceContainer) -> bool:
     if workload.format == COMPOSE:
         return at(written.own, "build") is None
     return workload.format == KUBERNETES and bool(written.object_kind)
+
+
+def of_reader(container: SourceContainer) -> Severity | None:
+    """Return how grave a value is that its reader takes otherwise: who reads an unknown kind or a part nobody knows."""
+    known = container.object_kind in _READ_BY_KUBERNETES and not is_fragment(container)
+    return Severity.WARNING if container.podman or (container.workload.format == KUBERNETES and not known) else None
 
 
 def suggested_shm(workload: Workload, workers: int | None) -> int:

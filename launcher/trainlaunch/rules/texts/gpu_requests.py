@@ -12,7 +12,15 @@ from trainlaunch.formats.workload import Known, Unknown, stated
 from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
-from trainlaunch.rules.sources.container_facts import command_span, gpu_count, has_gpu, is_fragment, is_privileged
+from trainlaunch.rules.sources.container_facts import (
+    command_span,
+    gpu_count,
+    has_gpu,
+    images_of,
+    is_fragment,
+    is_privileged,
+    of_reader,
+)
 from trainlaunch.rules.sources.purpose import ranks_of, trains
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
@@ -169,9 +177,8 @@ def _may_be_given(container: SourceContainer) -> bool:
 @container_rule("TL366", Severity.ERROR, kinds=(COMPOSE, KUBERNETES))
 def gpu_request_refused(container: SourceContainer) -> Iterator[Problem]:
     """A request for GPUs has a form that Kubernetes or Compose refuses."""
-    yield from (
-        _refused_by_compose(container) if container.workload.format == COMPOSE else _refused_by_kubernetes(container)
-    )
+    of_compose = container.workload.format == COMPOSE
+    yield from (_refused_by_compose if of_compose else _refused_by_kubernetes)(container)
 
 
 def _refused_by_compose(container: SourceContainer) -> Iterator[Problem]:
@@ -194,19 +201,23 @@ def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
     limits, requests = (entries_in(at(container.own, "resources", each)) for each in ("limits", "requests"))
     for name, node in limits.items():
         if is_gpu_resource(name) and isinstance(node, Scalar) and _PART.fullmatch(node.text):
-            yield Problem(f"{name} is {node.raw}, and GPUs are whole", f"write {name}: 1", _REFUSED, span=node.span)
+            parts = any(".myhuaweicloud." in each for each in images_of(container))  # whose clusters take them
+            severity = Severity.WARNING if parts else of_reader(container)
+            message = f"{name} is {node.raw}, and GPUs are whole"
+            yield Problem(message, f"write {name}: 1", _REFUSED, span=node.span, severity=severity)
     for name, node in requests.items():
         if not is_gpu_resource(name) or not isinstance(node, Scalar) or is_fragment(container):
             continue
         if not node.text.strip()[:1].isdigit():  # what a template or a shell fills in
             continue
-        limit = limits.get(name)
+        limit, part = limits.get(name), _PART.fullmatch(node.text)
         if limit is None:
             yield Problem(
                 f"{name} {node.text} is requested without an equal limit",
-                f"add {name}: {node.text} to resources.limits",
+                f"write {name}: 1 in both" if part else f"add {name}: {node.text} to resources.limits",
                 _REFUSED,
                 span=node.span,
+                severity=of_reader(container),
             )
         elif isinstance(limit, Scalar) and limit.text.strip().isdigit() and limit.text.strip() != node.text.strip():
             yield Problem(
@@ -214,6 +225,7 @@ def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
                 f"write {limit.text} in both",
                 _REFUSED,
                 span=node.span,
+                severity=of_reader(container),
             )
 
 

@@ -10,14 +10,11 @@ from trainlaunch.diagnostics import Edit, Severity
 from trainlaunch.formats.workload import Known, Unknown
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
-from trainlaunch.rules.sources.container_facts import KINDS_OF_PODS, is_fragment
+from trainlaunch.rules.sources.container_facts import of_reader
 from trainlaunch.rules.sources.purpose import trains
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at, text_at
 from trainlaunch.units import GIB, MIB
 
-_KNOWN_KINDS = KINDS_OF_PODS | {  # whose sizes Kubernetes reads
-    *("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow", "Service"),
-}
 _DECIMAL = re.compile(r"[\"']?([0-9.]+)([MGT])[\"']?", re.ASCII)
 _FRACTION = re.compile(r"([\"']?)([0-9]{1,15}\.[0-9]{1,15})([KMGT])i\1", re.ASCII)
 _MILLI = re.compile(r"([\"']?)([0-9]+)m\1", re.ASCII)
@@ -43,14 +40,8 @@ def size_without_unit(container: SourceContainer) -> Iterator[Problem]:
                 f"write {number}{unit}",
                 "a number without a unit counts bytes",
                 span=value.span,
-                severity=_of_reader(container),
+                severity=of_reader(container),
             )
-
-
-def _of_reader(container: SourceContainer) -> Severity | None:
-    """Return how grave a size is that its reader takes otherwise: who reads an unknown kind or a part nobody knows."""
-    known = container.object_kind in _KNOWN_KINDS and not is_fragment(container)
-    return Severity.WARNING if container.podman or (container.workload.format == KUBERNETES and not known) else None
 
 
 @container_rule("TL303", Severity.ERROR, KUBERNETES)
@@ -76,7 +67,7 @@ def _of_milli(container: SourceContainer) -> Severity | None:
     labels = at(container.pod, "nodeSelector")
     systems = {text_at(labels, "kubernetes.io/os"), text_at(labels, "beta.kubernetes.io/os")}
     windows = "windows" in systems | {text_at(container.pod, "os", "name")}
-    return Severity.INFO if windows else _of_reader(container)
+    return Severity.INFO if windows else of_reader(container)
 
 
 @container_rule("TL304", Severity.ERROR)
@@ -95,7 +86,7 @@ def size_not_read(container: SourceContainer) -> Iterator[Problem]:
                 _size_of(value.text, workload.format),
                 "the reader of this file knows other units, and stops with an error",
                 span=value.span,
-                severity=_of_reader(container),
+                severity=of_reader(container),
             )
             continue
         size = match[2] + match[3].lower() + ("b" if workload.format == COMPOSE else "")
@@ -104,7 +95,7 @@ def size_not_read(container: SourceContainer) -> Iterator[Problem]:
             f"write {size}",
             "Ki, Mi and Gi are Kubernetes' suffixes; docker and Compose read k, m and g, in the same powers of two",
             span=value.span,
-            severity=_of_reader(container),  # old versions of Podman take them
+            severity=of_reader(container),  # old versions of Podman take them
             edits=(Edit(value.span, f"{match[1]}{size}{match[1]}"),),
         )
 
