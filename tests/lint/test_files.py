@@ -196,14 +196,22 @@ def test_a_folder_of_which_nothing_is_read_is_an_error_beside_one_that_is(trainl
     )
 
 
-@pytest.mark.parametrize(("line", "severity"), [("shm_size: 8gb", "info"), ("command: run", "error")])
-def test_what_a_compose_file_says_too_is_not_lost(line: str, severity: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "given", "severity"),
+    [
+        ("shm_size: 8gb", "--shm-size=8g", "info"),
+        ("runtime: nvidia", "--gpus", "info"),
+        ("command: run  # shm_size: 8gb", "--ipc=host", "error"),
+        ("image: nvcr.io/nvidia/pytorch:24.01-py3", "--gpus", "error"),
+    ],
+)
+def test_what_a_compose_file_says_too_is_not_lost(line: str, given: str, severity: str, tmp_path: Path) -> None:
     """A devcontainer's runArgs are then only words too many."""
     (tmp_path / ".git").mkdir()
-    (tmp_path / "compose.yaml").write_text(f"services: {{t: {{image: x, {line}}}}}")
+    (tmp_path / "compose.yaml").write_text(f"services:\n  u: {{shm_size: 1gb, runtime: nvidia}}\n  t:\n    {line}\n")
     path = tmp_path / ".devcontainer" / "devcontainer.json"
     path.parent.mkdir()
-    path.write_text('{"dockerComposeFile": "../compose.yaml", "service": "t", "runArgs": ["--shm-size=8g"]}')
+    path.write_text(json.dumps({"dockerComposeFile": "../compose.yaml", "service": "t", "runArgs": [given]}))
     (found,) = lint_file(path).findings
     assert (found.diagnostic.code, found.severity.value) == ("TL320", severity)
 
@@ -215,6 +223,8 @@ def test_what_a_compose_file_says_too_is_not_lost(line: str, severity: str, tmp_
         (".env.sample", "\ufeffAPI_KEY=", 0),
         ("app.env", "API_KEY=a", 1),
         ("env.py", "API_KEY=a", 1),
+        (".env.local", "API_KEY=a", 1),
+        (".env.prod.example", "API_KEY=a", 0),
         (".env", "API_KEY_2=a", 1),
     ],
 )
@@ -227,6 +237,17 @@ def test_a_variable_that_users_write_into_env_is_composes(name: str, text: str, 
     assert [each.diagnostic.code for each in lint_file(compose).findings] == ["TL360"] * times
 
 
+HERE = "cat > compose.yaml <<EOF\nservices:\n  t:\n    image: x\nEOF\ndocker run --rm --shm_size=1g t:1 python x.py\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [(HERE, "shell"), ("Run it:\n```yaml\nservices:\n  t: {image: x\n```\n", None)]
+)
+def test_a_text_of_stdin_that_is_no_yaml_is_no_broken_one(text: str, kind: str | None) -> None:
+    """A script with a here-document, and Markdown."""
+    assert kind_of("-", text).name == kind
+
+
 @pytest.mark.parametrize(
     ("name", "text", "severity"),
     [
@@ -237,9 +258,10 @@ def test_a_variable_that_users_write_into_env_is_composes(name: str, text: str, 
         ("task.json", '{"containerDefinitions": [{"name": "a" "image": "x"}]}', "info"),
         ("third_party/compose.yaml", "services: {a: {image: x, shm_size: 2gb: x}}", "info"),
         ("-", "services: {a: {image: x, shm_size: 2gb: x}}", "error"),
+        ("-", '{"containerDefinitions": [{"name": "a" "image": "x"}]}', "error"),
     ],
 )
-def test_a_broken_text_is_an_error_where_its_reader_finds_it_by_name(
+def test_a_broken_text_is_as_grave_as_it_is_certain(
     name: str, text: str, severity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Elsewhere it may be a template of a kind that nobody knows."""

@@ -294,6 +294,7 @@ def test_every_rule_has_near_misses() -> None:
         (RUN + "-it --gpus all t:1 bash\npip install torch\npython train.py --epochs 3", "info"),
         (RUN + "-it --gpus all t:1 bash\npip install torch\ntorchrun --nproc_per_node 2 train.py", "warning"),
         (RUN + "-it --gpus all t:tf212 bash\nhorovodrun -np 4 python train.py", "info"),
+        (RUN + "-it --gpus all t:tf2_gpu bash\nhorovodrun -np 4 python train.py", "info"),
         (RUN + "-it --gpus all t:tf32 bash\ntorchrun --nproc_per_node 4 train.py", "warning"),
     ],
 )
@@ -361,6 +362,8 @@ SHARED = (
             "warning",
         ),
         ("kubernetes", pod("resources: {requests: {nvidia.com/gpu: 1}}", kind="Thing"), "warning"),
+        ("kubernetes", pod("resources: {limits: {nvidia.com/gpu: 0.5}}", kind="ReplicationController"), "error"),
+        ("shell", RUN + "--gpus 8 --tmpfs /dev/shm t:1 python train.py --num-workers 4", "info"),
         ("kubernetes", pod(SHOWN_ALL), "info"),
         ("kubernetes", pod(SHOWN_ALL.replace("all", "none")), "warning"),
         ("kubernetes", pod(SHOWN_ALL + f"command: [python, train.py]\n{MOUNT}", SIZED), "warning"),

@@ -6,11 +6,9 @@ import re
 from pathlib import PurePath
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.lint.file_kinds import PIPELINE, READ_BY_NAME
+from trainlaunch.lint.file_kinds import PIPELINE, READ_BY_NAME, STARTS_YAML
 from trainlaunch.lint.unused_files import is_on_purpose
 
-# Notes with YAML in them begin with something else, and no program reads them by such a name.
-_STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
 _PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\[\[|(?<!\w)@\w+@(?!\w)|__[A-Z_]+__|%\(\w+\)s")
 _FILLED = re.compile(r"%[A-Z][A-Z_]+%|(?<![$\w])\{[A-Za-z_]\w*\}|(?<![\w+%])%s")  # by sed, by Python's str.format
 # What a reader fills in, where a value begins, which alone stops YAML: [PROJECT]-media, *PROJECT*.
@@ -24,16 +22,16 @@ _LIMITS = ("values are nested", "the text stands for", "a character that YAML", 
 
 
 def gravity_of_broken(name: str, text: str, message: str, line: int, *, told: bool) -> Severity:
-    """Return how grave it is that a text can't be read: an error where a program reads it by its name, as it is.
+    """Return how grave it is that a text can't be read: an error for a workflow or a Compose file, found by its name.
 
-    So it is where the caller has `told` its kind. Other manifests and pipelines may be a template of a kind that nobody
-    knows here, and are warnings. A template's braces, a fixture that is broken on purpose, and limits of this reader
-    are nobody's mistake.
+    So it is on stdin, and where the caller has `told` its kind. A manifest or pipeline may be a template of a kind that
+    nobody knows here, and is a warning. A template's braces, a fixture that is broken on purpose, and limits of
+    this reader are nobody's mistake.
     """
     path = PurePath(name)
     named = READ_BY_NAME.fullmatch(path.name) is not None
     read = told or named or name == "-"
-    yaml = path.suffix != ".json" and _STARTS_YAML.match(text)  # JSON may have comments, and its reader takes them
+    yaml = path.suffix != ".json" and STARTS_YAML.match(text)  # JSON may have comments, and its reader takes them
     if is_on_purpose(name) or any(each in message for each in _LIMITS) or not (read or yaml):
         return Severity.INFO
     if path.parts[-3:-1] == (".github", "workflows"):

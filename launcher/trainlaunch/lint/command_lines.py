@@ -40,7 +40,11 @@ _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _OF_MAKE = re.compile(r"^(?:export[ ]+)?([A-Za-z_][\w.-]*)[ \t]*(?:[:?]{0,2}=)[ \t]*(.*?)[ \t]*(?:#.*)?$", re.MULTILINE)
 _DECLARING = frozenset({"export", "local", "readonly", "declare", "typeset"})
 _ONE_WORD = re.compile(r"[\w./:@${}()+][\w./:@${}()+%,=-]*")
-_RECIPE = re.compile(r"^(?:\t|[^\t\n#=:]+:(?!=)[^\n=;#]*;)[ \t@+-]*((?:[^\n]*\\\n)*[^\n]*\n?)", re.MULTILINE)
+# Behind make's own prefixes; a dash before an option is that option's, and one before a blank a list's.
+_RECIPE = re.compile(
+    r"^(?:\t|[^\t\n#=:]+:(?!=)[^\n=;#]*;)(?:[ \t@+]|-(?![-\s]|(?:\w|it|ti|dit|itd)[ \t=]))*((?:[^\n]*\\\n)*[^\n]*\n?)",
+    re.MULTILINE,
+)
 
 
 def whole(text: str) -> tuple[Region, ...]:

@@ -74,6 +74,8 @@ _OF_JSON = (
 )
 _OF_ECS = re.compile(r'"[cC]ontainer(?:Definitions|Properties)"')
 _DEFINITION = re.compile(r"^kind: CustomResourceDefinition[ \t]*$", re.MULTILINE)
+# Notes with YAML in them begin with something else, and no program reads them by such a name.
+STARTS_YAML = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:---|%|[-{[<&!]|[\w.\"'/][\w.\"'/ -]*:(?:\s|$))")
 PIPELINE = ".gitlab-ci.yml"
 READ_BY_NAME = re.compile(r"(?:docker-)?compose(?:[-_.][\w.-]+)?\.ya?ml")
 _IMPORT = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w(]", re.MULTILINE)
@@ -140,13 +142,14 @@ def _by_content(path: PurePath, text: str) -> FileKind:
         return FileKind(None)
     if text.lstrip().startswith("{"):
         found = parsed(text, "-", DEVCONTAINER)
-        return FileKind(kind_of_documents(found) or DEVCONTAINER, found) if found.nodes else FileKind(None)
+        return FileKind(_of_json(text, found) or (DEVCONTAINER if found.nodes else None), found)
     if _IMPORT.search(text) and _is_python(text):
         return FileKind(TRAINING_SCRIPT)
     if re.search(r"^[ \t]*FROM[ \t]+\S", text, re.MULTILINE | re.IGNORECASE) and not re.search(r"^kind:", text, re.M):
         return FileKind(DOCKERFILE)
     found = documents(text, "-")
-    kind = kind_of_documents(found) if found.broken is None else _of_broken(path, text)
+    yaml = STARTS_YAML.match(text) and "```" not in text  # no script with a here-document, nor Markdown
+    kind = kind_of_documents(found) if found.broken is None else _of_broken(path, text) if yaml else None
     if kind is not None:
         return FileKind(kind, found)
     return FileKind(SHELL if _RUNS.search(text) else None)
@@ -213,8 +216,11 @@ def _json_kind(path: PurePath, text: str) -> FileKind:
     if not any(f'"{key}"' in text for key in _OF_JSON):
         return FileKind(None)
     found = parsed(text, str(path), DEVCONTAINER)
-    broken = ECS if found.broken is not None and _OF_ECS.search(text) else None
-    return FileKind(broken or kind_of_documents(found), found)
+    return FileKind(_of_json(text, found), found)
+
+
+def _of_json(text: str, found: Documents) -> str | None:
+    return kind_of_documents(found) if found.broken is None else ECS if _OF_ECS.search(text) else None
 
 
 def parsed(text: str, name: str, kind: str) -> Documents:

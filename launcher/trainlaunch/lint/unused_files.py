@@ -34,8 +34,7 @@ def is_test_data(name: str) -> bool:
 
 def is_filled_by_mlflow(name: str) -> bool:
     """Return whether a manifest is a template of MLflow, which puts its own image and command in before it starts."""
-    path = Path(os.path.abspath(name))  # noqa: PTH100 - a link stays one
-    return name != "-" and (path.name == "kubernetes_job_template.yaml" or (path.parent / "MLproject").exists())
+    return PurePath(name).name == "kubernetes_job_template.yaml"
 
 
 def is_vendored(name: str) -> bool:

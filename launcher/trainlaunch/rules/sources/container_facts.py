@@ -26,7 +26,8 @@ KINDS_OF_PODS = frozenset({
     *("JobSet", "RayJob", "RayCluster", "TrainingRuntime", "ClusterTrainingRuntime"),
 })  # fmt: skip
 _READ_BY_KUBERNETES = KINDS_OF_PODS | {  # as it reads a pod's own values
-    *("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow", "Service"),
+    *("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow", "Service", "RayService"),
+    *("ReplicationController", "PodTemplate"),
 }
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from trainlaunch.repository.own_files import own_text
 
 # As Compose's reader takes it: `export` in front, blanks around, and a colon for the sign.
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*[=:](.*)")
-_SAMPLES = (
-    *(f".env{sign}{each}" for each in ("example", "sample", "template", "dist", "default") for sign in ".-_"),
-    *("env.example", "env.sample", "env.template", "example.env", "sample.env", "template.env", ".env.local"),
-)
+_NAMED_ENV = re.compile(r"(?:.*[._-])?(?:dot)?env(?:[._-].*)?", re.IGNORECASE)
+_SAMPLE = re.compile(r"example|sample|template|dist|default", re.IGNORECASE)
+_PROGRAMS = frozenset({".py", ".sh", ".js", ".ts", ".json", ".yaml", ".yml", ".toml", ".md"})
+_MOST_SAMPLES = 8
 
 
 def lines_of(path: Path, beside: Path) -> Iterator[tuple[str, str]]:
@@ -24,5 +25,18 @@ def lines_of(path: Path, beside: Path) -> Iterator[tuple[str, str]]:
 
 def named_beside(file: Path) -> frozenset[str]:
     """Return the variables that the .env beside a Compose file has, or a sample of one."""
-    paths = (file.with_name(each) for each in (".env", *_SAMPLES))
-    return frozenset(name for path in paths for name, _ in lines_of(path, file))
+    return _named_in(file.parent)
+
+
+@functools.lru_cache(maxsize=16)  # of which each service asks for the same
+def _named_in(folder: Path) -> frozenset[str]:
+    try:
+        names = sorted(each.name for each in folder.iterdir())
+    except OSError:
+        return frozenset()
+    samples = [name for name in names if _is_sample(PurePath(name))][:_MOST_SAMPLES]
+    return frozenset(each for name in (".env", *samples) for each, _ in lines_of(folder / name, folder / ".env"))
+
+
+def _is_sample(name: PurePath) -> bool:
+    return bool(_NAMED_ENV.fullmatch(name.name) and _SAMPLE.search(name.name)) and name.suffix not in _PROGRAMS

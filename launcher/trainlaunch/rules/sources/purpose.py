@@ -55,7 +55,7 @@ _SERVING_KINDS = frozenset(
     {"Deployment", "DaemonSet", "ReplicaSet", "StatefulSet", "InferenceService", "Service", "Rollout"}
 )
 _OF_OTHERS = re.compile(
-    r"tensorflow|(?:^|[/_.:-])tf-?[12](?:\.?\d{1,2}){0,3}(?!\w)|xgboost|lightgbm|(?:^|[/_.-])jax|maxtext|paddle|mxnet|mindspore|sklearn|scikit|catboost"
+    r"tensorflow|(?:^|[/_.:-])tf-?[12](?:\.?\d{1,2}){0,3}(?!\d)|xgboost|lightgbm|(?:^|[/_.-])jax|maxtext|paddle|mxnet|mindspore|sklearn|scikit|catboost"
 )
 _TORCHRUN = frozenset({"torchrun", "torch.distributed.run"})
 _OF_LOADER = "workers of a DataLoader"
@@ -159,7 +159,8 @@ def ranks_of(container: SourceContainer) -> int:
 
 def _handed_ranks(container: SourceContainer) -> int | None:
     """Return the number that a variable, which Kubeflow's operator may set, hands to a torchrun without one."""
-    if not any(_TORCHRUN & {*each} and "nproc" not in " ".join(each) for each in container.argvs):
+    started = (each for each in container.argvs if program(each).launched and "nproc" not in " ".join(each))
+    if not any(_TORCHRUN & {*map(posixpath.basename, each)} for each in started):
         return None
     handed = stated(env_of(container).get("PET_NPROC_PER_NODE")) or container.workload.rest.get("spec.nprocPerNode")
     return int(str(handed)) if re.fullmatch(r"[1-9]\d{0,2}", str(handed)) else None

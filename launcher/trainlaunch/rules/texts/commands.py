@@ -42,6 +42,7 @@ _COMMAND = re.compile(r"(?:/[\w./-]*/)?(?:python[\d.]*|torchrun|accelerate|deeps
 _ASSIGNS = re.compile(r"([A-Z_][A-Z0-9_]*)=.*")
 _OF_HEROKU = re.compile(r"heroku[^/]*$", re.IGNORECASE)  # whose own file has the command to start
 _USES = re.compile(r"\$(?:[@*]|\{[@*]|[0-9])")
+_TEXT_FOLLOWS = re.compile(r"-[a-z]*c")
 _PLAIN = re.compile(r"(?:--[\w-]+=)?\$\{?(\w+)\}?")
 _ESCAPED = re.compile(r"\$\$(?:\{?[A-Za-z_]\w*\}?)")
 
@@ -106,10 +107,11 @@ def shell_takes_one_word(file: SourceText) -> Iterator[Problem]:
     for container in file.containers:
         yield from at_container(container, _first_word(container.argv, command_span(container.workload)))
     last = process_of(file, ([*stages(file)] or [[]])[-1])
-    parts = [each for each in (last.get("ENTRYPOINT"), last.get("CMD")) if each is not None]
+    parts = [each for each in (last.get("ENTRYPOINT"), last.get("CMD")) if each is not None and each.words]
     if parts and all(each.exec_form for each in parts):
         argv = tuple(word.text for each in parts for word in each.words)
-        yield from _first_word(argv, file.source.span(parts[-1].start, parts[-1].end))
+        told = parts[-1 if _TEXT_FOLLOWS.fullmatch(parts[0].words[-1].text) else 0]
+        yield from _first_word(argv, file.source.span(told.start, told.end))
 
 
 def _first_word(argv: Argv, span: Span) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ from trainlaunch.rules.sources.source_text import SourceContainer, SourceText, S
 
 # Between a line and the one that goes on with it: the end of a line, or lines that break a continued one.
 _BETWEEN = re.compile(r"[ \t]*(?:(?:#[^\n]*)?\r?\n|\\\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)+)[ \t]*")
+_MOST_BETWEEN = 40
 _STARTS = frozenset({"run", "create"})
 _TAGGED = re.compile(r"[a-z0-9][\w.-]*(?:/[\w.-]+)*:[\w.-]+")
 _NEEDS = re.compile(r"--(?:gpus|shm-size|ipc|runtime)\b")
@@ -110,8 +111,10 @@ def _behind_backslash(file: SourceText, blank: SourceWord) -> Problem:
 
 def _path_for_image(file: SourceText, line: _Line, image: Known[str]) -> Problem | None:
     """Return that a path stands where the image does, which only Podman's --rootfs takes, if no variable is empty."""
-    before = file.text[: next((each.start for each in line.words if each.text == image.value), 0)].split()
-    if "--rootfs" in line.workload.rest or not before or "$" in before[-1]:
+    place = next((index for index, each in enumerate(line.words) if each.text == image.value), 0)
+    start = line.words[place].start if line.words else 0
+    empty = "$" in file.text[line.words[place - 1].end if place else max(0, start - _MOST_BETWEEN) : start]
+    if "--rootfs" in line.workload.rest or empty:
         return None
     return Problem(
         f"the docker line has no image: it takes {image.text} for one",

@@ -199,12 +199,12 @@ def _refused_by_compose(container: SourceContainer) -> Iterator[Problem]:
 
 def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
     limits, requests = (entries_in(at(container.own, "resources", each)) for each in ("limits", "requests"))
+    huawei = any(".myhuaweicloud." in each for each in images_of(container))  # whose clusters take parts of a GPU
+    problem = Problem("", "", _REFUSED, severity=Severity.WARNING if huawei else of_reader(container))
     for name, node in limits.items():
         if is_gpu_resource(name) and isinstance(node, Scalar) and _PART.fullmatch(node.text):
-            parts = any(".myhuaweicloud." in each for each in images_of(container))  # whose clusters take them
-            severity = Severity.WARNING if parts else of_reader(container)
             message = f"{name} is {node.raw}, and GPUs are whole"
-            yield Problem(message, f"write {name}: 1", _REFUSED, span=node.span, severity=severity)
+            yield problem._replace(message=message, fix=f"write {name}: 1", span=node.span)
     for name, node in requests.items():
         if not is_gpu_resource(name) or not isinstance(node, Scalar) or is_fragment(container):
             continue
@@ -212,21 +212,16 @@ def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
             continue
         limit, part = limits.get(name), _PART.fullmatch(node.text)
         if limit is None:
-            yield Problem(
-                f"{name} {node.text} is requested without an equal limit",
-                f"write {name}: 1 in both" if part else f"add {name}: {node.text} to resources.limits",
-                _REFUSED,
-                span=node.span,
-                severity=of_reader(container),
-            )
-        elif isinstance(limit, Scalar) and limit.text.strip().isdigit() and limit.text.strip() != node.text.strip():
-            yield Problem(
-                f"{name} is {node.text} in requests and {limit.text} in limits",
-                f"write {limit.text} in both",
-                _REFUSED,
-                span=node.span,
-                severity=of_reader(container),
-            )
+            message = f"{name} {node.text} is requested without an equal limit"
+            fix = f"write {name}: 1 in both" if part else f"add {name}: {node.text} to resources.limits"
+            yield problem._replace(message=message, fix=fix, span=node.span)
+        elif isinstance(limit, Scalar) and _differ(limit.text.strip(), node.text.strip()):
+            message = f"{name} is {node.text} in requests and {limit.text} in limits"
+            yield problem._replace(message=message, fix=f"write {limit.text} in both", span=node.span)
+
+
+def _differ(limit: str, request: str) -> bool:
+    return limit.isdigit() and request.isdigit() and limit != request
 
 
 @text_rule("TL319", Severity.ERROR)

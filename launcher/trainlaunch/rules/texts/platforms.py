@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.formats.workload import SIZE
+from trainlaunch.formats.compose.read import read_documents
+from trainlaunch.formats.workload import ABSENT, SIZE, Workload
 from trainlaunch.repository.own_files import own_text
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
-from trainlaunch.rules.sources.container_facts import command_span
+from trainlaunch.rules.sources.container_facts import command_span, has_gpu
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -31,7 +32,7 @@ from trainlaunch.rules.sources.source_text import (
 )
 from trainlaunch.rules.sources.training_commands import commands_in, program_of, stated_workers
 from trainlaunch.units import counted
-from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence, documents
 
 _TWO = 2
 _PORT = re.compile(r"--(?:master[-_]port|rdzv[-_]endpoint|standalone|nnodes|rdzv[-_]conf)\b")
@@ -40,8 +41,6 @@ _SWITCHES = frozenset({  # of `docker service create`
     *("--no-resolve-image", "--with-registry-auth"),
 })  # fmt: skip
 _SWARMS = ("placement", "update_config", "rollback_config", "endpoint_mode")
-# Of runArgs without which training fails: what says the same in a Compose file.
-_MISSED = {"--shm-size": re.compile(r"shm_size:|/dev/shm|ipc:"), "--gpus": re.compile(r"gpus:|nvidia|devices:")}
 _HOSTED = re.compile(r"(?:ubuntu|windows|macos)-|self-hosted$|.*\$\{\{")
 
 
@@ -67,9 +66,10 @@ def run_args_unused(file: SourceText) -> Iterator[Problem]:
     named = [each.text for each in (composed, *items_in(composed)) if isinstance(each, Scalar) and each.text != "null"]
     if isinstance(root, Mapping) and any(named) and isinstance(arguments, Sequence) and arguments.items:
         given = {each.text.partition("=")[0] for each in arguments.items if isinstance(each, Scalar)}
-        text = Path(file.source.span(0, 0).file)
-        said = "".join(own_text(text.parent / each, text) for each in named)
-        missed = any(flag in given and not pattern.search(said) for flag, pattern in _MISSED.items())
+        service = f"services.{text_at(root, 'service')}"
+        found = [each for name in dict.fromkeys(named) for each in _services(file, name) if each.place == service]
+        sized, equipped = any(each.shm.kind != ABSENT for each in found), any(map(has_gpu, found))
+        missed = ("--gpus" in given and not equipped) or (bool(given & {"--shm-size", "--ipc"}) and not sized)
         yield Problem(
             "runArgs is not used with dockerComposeFile",
             "set them in the Compose file: shm_size: 8gb, and GPUs under deploy.resources.reservations.devices",
@@ -78,6 +78,13 @@ def run_args_unused(file: SourceText) -> Iterator[Problem]:
             root.keys["runArgs"].span,
             None if missed else Severity.INFO,
         )
+
+
+def _services(file: SourceText, name: str) -> tuple[Workload, ...]:
+    """Return the services of a Compose file that a devcontainer names."""
+    own = Path(file.source.span(0, 0).file)
+    text = own_text(own.parent / name, own)
+    return tuple(read_documents(documents(text, name))) if text else ()
 
 
 @container_rule("TL321", Severity.INFO, kinds=(GITHUB,))

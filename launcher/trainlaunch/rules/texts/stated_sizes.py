@@ -16,7 +16,7 @@ from trainlaunch.rules.sources.source_text import KUBERNETES, SourceContainer
 from trainlaunch.rules.sources.training_commands import stated_prefetch
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
-_WHOLE_GPUS, _OF_A_NODE = frozenset({"nvidia.com/gpu", "amd.com/gpu"}), 8
+_WHOLE_GPUS, _OF_A_NODE = frozenset({"", "nvidia.com/gpu", "amd.com/gpu"}), 8
 _BATCHES_HELD = 2
 _MIN_BATCH_BYTES = 4 * MIB  # seven RGB images of 224 × 224 as float32
 _BESIDE_GPU, _BESIDE_CPU = 2 * GIB, 512 * MIB  # what one training process is estimated to use
