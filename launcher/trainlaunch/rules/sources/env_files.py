@@ -11,7 +11,7 @@ from trainlaunch.repository.own_files import own_text
 
 # As Compose's reader takes it: `export` in front, blanks around, and a colon for the sign.
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*[=:](.*)")
-_NAMED_ENV = re.compile(r"(?:.*[._-])?(?:dot)?env(?:[._-].*)?", re.IGNORECASE)
+_NAMED_ENV = re.compile(r"(?:^|[._-])(?:dot)?env(?:$|[._-])", re.IGNORECASE)
 _SAMPLE = re.compile(r"example|sample|template|dist|default", re.IGNORECASE)
 _PROGRAMS = frozenset({".py", ".sh", ".js", ".ts", ".json", ".yaml", ".yml", ".toml", ".md"})
 _MOST_SAMPLES = 8
@@ -39,4 +39,4 @@ def _named_in(folder: Path) -> frozenset[str]:
 
 
 def _is_sample(name: PurePath) -> bool:
-    return bool(_NAMED_ENV.fullmatch(name.name) and _SAMPLE.search(name.name)) and name.suffix not in _PROGRAMS
+    return bool(_NAMED_ENV.search(name.name) and _SAMPLE.search(name.name)) and name.suffix not in _PROGRAMS
